@@ -1,0 +1,58 @@
+/* Memory LRU: a bounded map from key bytes to a caller's value, with pins.
+ *
+ * In: keys and values of any kind (the cache knows neither matrices nor CUDA).
+ * Out: pinned entries. Eviction is a separate step (lru_trim), because destroying a value can be
+ * slow or forbidden where the caller stands; nothing else ever drops a value.
+ *
+ * All functions are thread-safe except create and destroy. A lookup takes only a read lock that is
+ * never held while a value is made or destroyed, allocates nothing, and makes no system call; it
+ * stores an atomic use stamp, and the order of use is computed at eviction. */
+#ifndef JG_CACHE_LRU_H
+#define JG_CACHE_LRU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct lru lru;
+typedef struct lru_entry lru_entry;
+
+typedef struct lru_stats {
+    uint64_t hits, misses, evictions;
+    size_t entries, bytes;
+} lru_stats;
+
+/* max_entries or max_bytes = 0: no such bound. Null if out of memory. */
+lru *lru_create(size_t max_entries, size_t max_bytes);
+
+/* Destroys the map, handing every value to destroy (may be null). No entry may be pinned by others. */
+void lru_destroy(lru *map, void (*destroy)(void *user, void *value), void *user);
+
+/* Finds and pins the entry of a key; null if absent. Counts a hit or a miss. */
+lru_entry *lru_acquire(lru *map, const void *key, size_t key_bytes);
+
+/* Adds a value of `bytes` bytes under a key (copied) and returns the entry, pinned. If the key is present already, the
+ * value is not taken: *existed is set to 1 and the present entry is returned, pinned. Null if out of memory. May
+ * leave the map over its bounds until the next lru_trim. */
+lru_entry *lru_insert(lru *map, const void *key, size_t key_bytes, void *value, size_t bytes, int *existed);
+
+/* Adds a pin to an entry that the caller already holds pinned. */
+void lru_pin(lru_entry *entry);
+
+/* Takes a pin away. The entry may be evicted from then on. */
+void lru_release(lru_entry *entry);
+
+void *lru_value(const lru_entry *entry);
+
+/* Evicts unpinned entries, least recently used first, until the map is within its bounds or only pinned ones are left.
+ * Each value is handed to evict outside the lock. Returns how many were evicted. */
+size_t lru_trim(lru *map, void (*evict)(void *user, void *value), void *user);
+
+/* Evicts the one least recently used unpinned entry whatever the bounds. Returns 1, or 0 if there is none. */
+size_t lru_evict_oldest(lru *map, void (*evict)(void *user, void *value), void *user);
+
+/* Nonzero if the map is over one of its bounds. */
+int lru_over(lru *map);
+
+void lru_get_stats(lru *map, lru_stats *stats);
+
+#endif

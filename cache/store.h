@@ -1,0 +1,96 @@
+/* Disk store: an LRU of records in one SQLite file, shared by any number of processes.
+ *
+ * In: records, each a key (bytes; the authority), texts and blobs. Out: the same records, verified:
+ * a record whose checksum does not match is never handed out. It knows neither matrices nor CUDA.
+ *
+ * A fault costs time, never a call: every function returns a store_status; the caller goes on without.
+ * A store is thread-safe (one internal mutex); each call may block for disk. */
+#ifndef JG_CACHE_STORE_H
+#define JG_CACHE_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct store store;
+
+typedef enum store_status {
+    STORE_OK = 0,
+    STORE_ABSENT,   /* no such record */
+    STORE_CORRUPT,  /* the record, or the file, is damaged */
+    STORE_FOREIGN,  /* the file is not a store, or of another schema version; it is left as it is */
+    STORE_UNSAFE,   /* the folder or file can be written by others, is a symbolic link, or is not ours */
+    STORE_IO,       /* missing, unreadable, read-only, locked for too long, disk full ... */
+    STORE_TOO_BIG,  /* one record is over the cap */
+    STORE_NO_MEMORY
+} store_status;
+
+#define STORE_READ_ONLY 1u  /* never changes the file: no use stamps, no creation */
+
+/* One record. Text members may be null when putting (stored as ""). */
+typedef struct store_record {
+    const void *key;
+    size_t key_bytes;
+    const char *name;        /* readable name */
+    const char *target;      /* the machine the binary is for, e.g. "sm_87" */
+    const char *label;       /* what asked for it */
+    const char *provenance;  /* who built it, with which options */
+    const void *binary;      /* runs on `target` only; may be empty */
+    size_t binary_bytes;
+    const void *portable;    /* a form that others can translate; may be empty */
+    size_t portable_bytes;
+    const char *defines;     /* what goes before the source to build this record */
+    const char *source;      /* source text, stored once for all records that share it */
+    double build_ms;
+    /* Filled in by the store when getting: */
+    uint64_t id;             /* XXH64 of the key */
+    int64_t created, used;   /* Unix seconds */
+    uint64_t uses;
+    uint64_t record_bytes;   /* what it counts towards the cap */
+} store_record;
+
+/* Opens (and, unless read-only, creates) a store. Missing parent folders are made with mode 0700, the file with 0600 whatever
+ * the umask. max_bytes: cap on the sum of record_bytes, enforced at each put; 0: none.
+ * On failure *out is null and error (of error_size bytes) holds a text with the path and the reason. */
+store_status store_open(const char *path, unsigned flags, uint64_t max_bytes, store **out, char *error, size_t error_size);
+
+/* Writes batched use stamps and closes. Null is allowed. */
+void store_close(store *s);
+
+const char *store_path(const store *s);
+
+/* The text of the last failure on this store; valid until the next call on it. */
+const char *store_error(const store *s);
+
+/* Reads the record of a key. On STORE_OK *out is filled in and owns its memory: give it back with store_record_free.
+ * A corrupt record is removed (unless read-only) and reported as STORE_CORRUPT. Counts as a use; stamps are batched. */
+store_status store_get(store *s, const void *key, size_t key_bytes, store_record *out);
+
+/* Whether a key is present, without reading its blobs or counting a use. */
+store_status store_has(store *s, const void *key, size_t key_bytes);
+
+/* Reads a record by id, e.g. from a listing; verifies it, changes nothing. */
+store_status store_get_id(store *s, uint64_t id, store_record *out);
+
+void store_record_free(store_record *record);
+
+/* Writes a record, replacing one of the same key, then evicts least recently used records until the cap holds.
+ * *evicted (may be null) is set to how many went. */
+store_status store_put(store *s, const store_record *record, size_t *evicted);
+
+/* Visits all records, most recently used first, without their blobs and source (those pointers are null, the sizes are
+ * right), until visit returns nonzero. */
+store_status store_list(store *s, int (*visit)(void *user, const store_record *record), void *user);
+
+typedef struct store_totals {
+    uint64_t entries, bytes, file_bytes, max_bytes;
+} store_totals;
+store_status store_get_totals(store *s, store_totals *totals);
+
+/* Verifies the database structure and every record's checksum; report (may be null) is called for each fault. */
+store_status store_verify(store *s, void (*report)(void *user, uint64_t id, const char *what), void *user,
+                          size_t *good, size_t *bad);
+
+/* Removes all records and gives the space back to the file system. */
+store_status store_clear(store *s, size_t *removed);
+
+#endif

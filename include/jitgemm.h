@@ -1,0 +1,426 @@
+/* jitgemm: matrix products whose CUDA kernels are generated at run time.
+ *
+ * This header is the manual. It has four tiers; read as far as you need.
+ *   1. Simple    open a context, multiply, close.
+ *   2. Plans     choose the kernel once, launch it many times, ask what was chosen.
+ *   3. Prewarm   compile ahead of time, with progress; housekeeping; statistics.
+ *   4. Inspect   read and maintain a cache file without any GPU or compiler.
+ *
+ * It is plain C (C99 and later), usable from C++, and needs no CUDA header.
+ *
+ * What is computed, for each of `batch` items:
+ *
+ *     C = alpha * op_a(A) * op_b(B) + beta * C
+ *
+ * op_a(A) is m x k, op_b(B) is k x n and C is m x n. Products are accumulated in float32, in
+ * ascending k; alpha and beta are applied in float32; the result is rounded once, to nearest even,
+ * to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or k = 0 never reads A or B;
+ * m, n or batch = 0 does nothing.
+ *
+ * Conventions
+ *   - Structs are plain; zero-initialise them (`= {0}`): every zero means "the default".
+ *   - Sizes, leading dimensions and strides count elements; names ending in _bytes count bytes.
+ *   - Every function that can fail returns a jg_status. On failure jg_last_error() gives a text that
+ *     names what was wrong and what to do.
+ *   - A context may be used from several threads at once unless a function says otherwise.
+ *   - The library never prints, exits or aborts, and leaves the caller's current CUDA context,
+ *     locale, signal mask and environment as it found them.
+ */
+#ifndef JITGEMM_H
+#define JITGEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define JG_VERSION_MAJOR 0
+#define JG_VERSION_MINOR 1
+#define JG_VERSION_PATCH 0
+#define JG_VERSION_STRING "0.1.0"
+
+#if defined(__GNUC__)
+#define JG_API __attribute__((visibility("default")))
+#else
+#define JG_API
+#endif
+
+/* ---------------------------------------------------------------------------------------------
+ * Status codes. The numbers are part of the ABI and never change. 1 to 99 are recoverable: the
+ * context stays usable, nothing was launched and nothing was lost. From 100 on the device context
+ * is lost: close, and open again in a fresh CUDA context (see jg_status_is_fatal).
+ * ------------------------------------------------------------------------------------------- */
+typedef enum jg_status {
+    JG_OK = 0,
+    JG_ERR_NULL = 1,              /* a pointer that must not be null is null */
+    JG_ERR_SIZE = 2,              /* m, n, k, batch or a stride is negative or too large */
+    JG_ERR_OVERFLOW = 3,          /* an offset in bytes does not fit in 63 bits */
+    JG_ERR_LEADING_DIMENSION = 4, /* lda, ldb or ldc is smaller than a row (column) of the matrix */
+    JG_ERR_MISALIGNED = 5,        /* a pointer is not aligned to its element (or to its plan) */
+    JG_ERR_TYPE = 6,              /* unknown type, or a combination the library has no kernel for */
+    JG_ERR_VALUE = 7,             /* an enumeration, flag or option has an unknown value */
+    JG_ERR_ARCH = 8,              /* the architecture is unknown to jitgemm or to this NVRTC */
+    JG_ERR_PARSE = 9,             /* a problem text or a size list does not follow the grammar */
+    JG_ERR_FILE = 10,             /* a file could not be opened, read or written */
+    JG_ERR_NOT_FOUND = 11,        /* no such cache entry */
+    JG_ERR_NOT_READY = 12,        /* no kernel is ready and compiling is not allowed */
+    JG_ERR_UNSUPPORTED = 13,      /* no plan is legal on this device; the text gives the reasons */
+    JG_ERR_NO_DRIVER = 14,        /* the CUDA driver library is missing or too old */
+    JG_ERR_NO_DEVICE = 15,        /* there is a driver but no usable device */
+    JG_ERR_NO_NVRTC = 16,         /* the NVRTC library (or its builtins) is missing or unusable */
+    JG_ERR_COMPILE = 17,          /* NVRTC refused the source; the text holds its log */
+    JG_ERR_LOAD = 18,             /* the driver refused the compiled kernel */
+    JG_ERR_LAUNCH = 19,           /* the driver refused the launch, recoverably */
+    JG_ERR_NO_MEMORY = 20,        /* host or device memory is exhausted */
+    JG_ERR_CACHE = 21,            /* the cache file is unusable (only from the inspect tier) */
+    JG_ERR_CANCELLED = 22,        /* a progress callback asked to stop */
+    JG_ERR_BUSY = 23,             /* still in use: e.g. jg_close with plans alive */
+    JG_ERR_DEVICE = 24,           /* another CUDA driver call failed, recoverably */
+    JG_ERR_DEVICE_LOST = 100,     /* a sticky CUDA error: illegal address, ECC, launch timeout ... */
+    JG_ERR_INTERNAL = 101         /* a bug in jitgemm; please report the text */
+} jg_status;
+
+/* The name of a status, e.g. "JG_ERR_TYPE"; "JG_ERR_?" for a number that is none. Never null. */
+JG_API const char *jg_status_name(jg_status status);
+
+/* Nonzero if the device context is lost and the jg_context must be closed. */
+JG_API int jg_status_is_fatal(jg_status status);
+
+/* The text of the calling thread's last failed call; "" if none failed. Owned by the library and
+ * valid until the same thread's next failing call. Never null. */
+JG_API const char *jg_last_error(void);
+
+/* The library's version, e.g. "0.1.0". */
+JG_API const char *jg_version(void);
+
+/* ---------------------------------------------------------------------------------------------
+ * Tier 1: simple
+ * ------------------------------------------------------------------------------------------- */
+
+/* Element types. JG_DEFAULT_TYPE: f32 for A, the type of A for B and for C. */
+typedef enum jg_type { JG_DEFAULT_TYPE = 0, JG_F32 = 1, JG_F16 = 2, JG_BF16 = 3 } jg_type;
+
+/* Supported combinations (A x B -> C): f32 x f32 -> f32; f16 x f16 -> f16, bf16 or f32;
+ * bf16 x bf16 -> f16, bf16 or f32. Accumulation is float32 in all of them; TF32 is never used. */
+
+/* N: the operand as stored. T: its transpose. */
+typedef enum jg_op { JG_N = 0, JG_T = 1 } jg_op;
+
+/* How all three matrices are stored. Row-major: element (i, j) of a stored matrix is at i * ld + j;
+ * column-major: at i + j * ld. */
+typedef enum jg_order { JG_ROW_MAJOR = 0, JG_COL_MAJOR = 1 } jg_order;
+
+/* Which form of kernel to use. A generic kernel takes the sizes as launch parameters and serves
+ * every size; a specialised one has them as compile-time constants. Both give the same bits. */
+typedef enum jg_form { JG_FORM_AUTO = 0, JG_FORM_GENERIC = 1, JG_FORM_SPECIALISED = 2 } jg_form;
+
+/* One product, without its data.
+ *
+ * batch: number of items. 0 with no stride set means 1 (not batched); 0 with a stride set means an
+ *     empty batch, which does nothing.
+ * lda, ldb, ldc: leading dimensions of the matrices as stored; 0 means densely packed.
+ * stride_a, stride_b, stride_c: elements from one batch item to the next. 0 for A or B means that
+ *     all items share one matrix. For batch > 1, C's items must not overlap:
+ *     stride_c >= rows * ldc (columns * ldc if column-major).
+ * align_bytes: for plans and prewarming, a promise that a, b and c are multiples of this power of
+ *     two; 0 means 16. jg_gemm looks at the pointers instead and ignores it. */
+typedef struct jg_problem {
+    int64_t m, n, k, batch;
+    jg_type type_a, type_b, type_c;
+    jg_op op_a, op_b;
+    jg_order order;
+    jg_form form;
+    int64_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c;
+    uint32_t align_bytes;
+    uint32_t reserved; /* must be 0 */
+} jg_problem;
+
+/* The data of one product.
+ *
+ * a, b, c: device pointers (host pointers on the cpu device), aligned to their element type. Any
+ *     alignment works; 16 bytes with leading dimensions that are multiples of 16 bytes is fastest.
+ *     A null pointer is accepted where nothing is read or written. C may not overlap A or B.
+ * alpha, beta: host pointers, read before the call returns; null means 1 and 0.
+ * stream: a CUstream (or cudaStream_t); null is the legacy default stream. Ignored on the cpu device. */
+typedef struct jg_operands {
+    const void *a, *b;
+    void *c;
+    const float *alpha, *beta;
+    void *stream;
+} jg_operands;
+
+/* Which device a context works on.
+ * AUTO: the CUDA device if the driver has one, else the cpu.
+ * CUDA: the CUDA device or an error.  CPU: plain C on the host, slow and always right. */
+typedef enum jg_device { JG_DEVICE_AUTO = 0, JG_DEVICE_CUDA = 1, JG_DEVICE_CPU = 2 } jg_device;
+
+/* What a call may do when its kernel is not cached.
+ * WAIT (the default): compile or load it in the call, on a thread of the library's own; the call
+ *     blocks for 60 to 350 ms.
+ * NEVER: NVRTC is never used. A cached kernel for the size, else a cached generic kernel, else
+ *     JG_ERR_NOT_READY. */
+typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPILE_NEVER = 2 } jg_compile;
+
+typedef enum jg_log_level { JG_LOG_ERROR = 0, JG_LOG_WARNING = 1, JG_LOG_INFO = 2, JG_LOG_DEBUG = 3 } jg_log_level;
+
+/* Receives messages, from any thread that is inside a call on the context, never concurrently with
+ * itself. `text` has no trailing newline and is only valid during the call. Must not call the library. */
+typedef void (*jg_log_fn)(void *user, jg_log_level level, const char *text);
+
+/* Options of jg_open; zero for every default. Strings are copied.
+ *
+ * arch: compute capability to plan and compile for, as a number (87 for sm_87). 0: the device's
+ *     own; on the cpu device 87. On a CUDA device it must be 0 or the device's own.
+ * sm_count: number of multiprocessors to plan for on the cpu device; 0: the arch table's.
+ * cache_path: cache file; null: $JITGEMM_CACHE, else ${XDG_CACHE_HOME:-$HOME/.cache}/jitgemm/kernels.db;
+ *     "" : memory only.
+ * cache_max_bytes: cap of the cache file's content; 0: 256 MiB.
+ * memory_max_kernels, memory_max_bytes: bounds of the kernels kept loaded; 0: 1024 and 256 MiB.
+ * nvrtc_path: NVRTC library; null: $JITGEMM_NVRTC, else the usual names and places.
+ * driver_path: CUDA driver library; null: $JITGEMM_DRIVER, else libcuda.so.1. "cpu" selects the cpu device. */
+typedef struct jg_options {
+    jg_device device;
+    jg_compile compile;
+    int arch;
+    int sm_count;
+    const char *cache_path;
+    uint64_t cache_max_bytes;
+    uint32_t memory_max_kernels;
+    uint64_t memory_max_bytes;
+    const char *nvrtc_path;
+    const char *driver_path;
+    jg_log_fn log;
+    void *log_user;
+    jg_log_level log_level; /* messages above this level are dropped; 0: errors only */
+    uint32_t reserved;      /* must be 0 */
+} jg_options;
+
+typedef struct jg_context jg_context;
+
+/* Opens a context. On a CUDA device it binds the calling thread's current CUcontext; if there is
+ * none it retains device 0's primary context (and releases it in jg_close). `options` may be null.
+ * A cache that cannot be used is reported once through the log hook and is no error: the context
+ * then works from memory alone.
+ * Blocks: tens of ms; for the first primary context in a process, as long as CUDA needs.
+ * Errors: NULL, VALUE, ARCH, NO_DRIVER and NO_DEVICE (device = CUDA), DEVICE, NO_MEMORY. */
+JG_API jg_status jg_open(const jg_options *options, jg_context **context);
+
+/* Closes a context: unloads its kernels and closes its cache. Null is allowed. All plans must be
+ * destroyed before (else BUSY, and nothing happens) and no other thread may be in a call on it.
+ * Waits for queued GPU work, as cuModuleUnload does. */
+JG_API jg_status jg_close(jg_context *context);
+
+/* Computes one product: enqueues it on operands->stream, or does it at once on the cpu device.
+ * The first call for a problem chooses a kernel and loads or compiles it (see jg_compile); later
+ * calls look it up and launch it, without locks that a compile or load could hold.
+ * Thread-safe. Errors: NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
+ * UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
+JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const jg_operands *operands);
+
+/* Where jg_alloc takes memory from. On the cpu device both are host memory. */
+typedef enum jg_memory { JG_DEVICE_MEMORY = 0, JG_HOST_MEMORY = 1 } jg_memory;
+
+/* Allocates `bytes` bytes, aligned to 256. bytes = 0 gives a null pointer and JG_OK. The caller
+ * owns it and gives it back with jg_free of the same context and memory. Errors: NULL, VALUE, NO_MEMORY, DEVICE_LOST. */
+JG_API jg_status jg_alloc(jg_context *context, jg_memory memory, size_t bytes, void **pointer);
+
+/* Frees what jg_alloc gave. Null is allowed. For device memory it waits until the device is idle. */
+JG_API jg_status jg_free(jg_context *context, jg_memory memory, void *pointer);
+
+/* Copies `bytes` bytes between host and device memory in any direction; blocks until done, in order
+ * with the default stream. Errors: NULL, DEVICE, DEVICE_LOST. */
+JG_API jg_status jg_copy(jg_context *context, void *destination, const void *source, size_t bytes);
+
+/* Blocks until all work queued on `stream` is done. Reports errors of earlier launches. */
+JG_API jg_status jg_synchronize(jg_context *context, void *stream);
+
+/* ---------------------------------------------------------------------------------------------
+ * Tier 2: plans
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct jg_plan jg_plan;
+
+/* Where the kernel of a plan came from when the plan was made. */
+typedef enum jg_source {
+    JG_SOURCE_CPU = 0,      /* the cpu device: no kernel */
+    JG_SOURCE_MEMORY = 1,   /* was already loaded */
+    JG_SOURCE_DISK = 2,     /* loaded from the cache file */
+    JG_SOURCE_COMPILED = 3  /* compiled now */
+} jg_source;
+
+/* What was chosen. All texts are inside the struct. */
+typedef struct jg_plan_details {
+    char kernel[192];        /* e.g. "jg_sm87_mma_f16f16f16_nn_128x64x32_w64x32_s3_a16_m196n768k768" */
+    char family[16];         /* "simt", "mma" or "cpu" */
+    char numeric_class[64];  /* what fixes the bits, e.g. "mma.m16n8k16.f32 ascending-k split1" */
+    jg_form form;
+    jg_source source;
+    int arch;                        /* 87 for sm_87 */
+    int tile_m, tile_n, tile_k;      /* elements of C a block computes; k step */
+    int warp_m, warp_n;              /* of a warp (mma) or of a thread (simt) */
+    int stages;
+    int threads;                     /* per block */
+    int64_t grid_x, grid_y;          /* blocks: tiles, batch items */
+    int shared_bytes;                /* per block */
+    int registers;                   /* per thread: the estimate, or the driver's figure once loaded */
+    int blocks_per_sm;               /* occupancy */
+    double waves;                    /* blocks / (blocks_per_sm * SMs) */
+    double compile_ms;               /* what compiling took, whenever that was; 0 if unknown */
+} jg_plan_details;
+
+/* Chooses and loads the kernel of a problem, as jg_gemm's first call does, and pins it: it is not
+ * evicted while the plan lives. The plan is the caller's until jg_plan_destroy. Blocks, and fails,
+ * as jg_gemm's first call does. */
+JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
+
+/* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the
+ * problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE, DEVICE_LOST. */
+JG_API jg_status jg_plan_run(const jg_plan *plan, const jg_operands *operands);
+
+/* Describes a plan. Does not block. Errors: NULL. */
+JG_API jg_status jg_plan_info(const jg_plan *plan, jg_plan_details *details);
+
+/* Releases a plan. Null is allowed. Launches already made go on. */
+JG_API void jg_plan_destroy(jg_plan *plan);
+
+/* Writes how the choice for a problem was made: one line a candidate, the chosen one first, each
+ * rejected one with its reason. Loads and compiles nothing. As snprintf, writes at most `size`
+ * bytes with the ending 0 and sets *length (if not null) to what the whole text needs without it. */
+JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem, char *text, size_t size, size_t *length);
+
+/* Reads a problem text:
+ *     SIZE[:WORD]...
+ *     SIZE   N | MxNxK | MxNxKxBATCH            N means NxNxN
+ *     WORD   TYPE | OP | row | col | generic | specialised
+ *            | lda=E | ldb=E | ldc=E | sa=E | sb=E | sc=E | align=BYTES
+ *     TYPE   A | A-C | A.B-C    with f32, f16, bf16;    OP   nn | nt | tn | tt
+ * e.g. "1024", "196x768x768:f16", "197x197x64x12:f16-f32:nt:sa=64:lda=768". Words not given keep
+ * what *problem holds on entry, so it gives the defaults. Where batch > 1 and no stride is given,
+ * items are densely packed. On error *problem is unchanged and the text names the offending word.
+ * Errors: NULL, PARSE, and those of a bad problem. */
+JG_API jg_status jg_problem_parse(const char *text, jg_problem *problem);
+
+/* Writes the text form of a problem, which parses back to an equal problem; defaults are left out.
+ * As snprintf for `size` and `length`. 256 bytes are always enough. Errors: NULL, TYPE, VALUE ... as jg_gemm. */
+JG_API jg_status jg_problem_format(const jg_problem *problem, char *text, size_t size, size_t *length);
+
+/* ---------------------------------------------------------------------------------------------
+ * Tier 3: prewarm, housekeeping, statistics
+ * ------------------------------------------------------------------------------------------- */
+
+typedef enum jg_outcome { JG_COMPILED = 0, JG_CACHED = 1, JG_FAILED = 2 } jg_outcome;
+
+/* One step of a prewarm, told to the progress callback. Texts are valid during the call only. */
+typedef struct jg_progress {
+    size_t done, total;     /* kernels finished, this one included; kernels in all */
+    const char *problem;    /* text form, or "generic" for a kernel of the generic set */
+    const char *kernel;     /* kernel name; "" if no plan was legal */
+    jg_outcome outcome;
+    double ms;              /* compile time of this kernel; 0 if cached */
+    const char *error;      /* "" unless FAILED */
+} jg_progress;
+
+/* Called once a kernel, never concurrently with itself, maybe on another thread of the library's.
+ * Return nonzero to stop: what is finished is kept and jg_prewarm returns JG_ERR_CANCELLED. */
+typedef int (*jg_progress_fn)(void *user, const jg_progress *progress);
+
+/* jobs: compiles at once; 0: one per online processor, at most 16.
+ * generic_set: nonzero also makes the generic kernels of the types that the problems use. */
+typedef struct jg_prewarm_options {
+    uint32_t jobs;
+    uint32_t generic_set;
+    jg_progress_fn progress;
+    void *user;
+} jg_prewarm_options;
+
+typedef struct jg_prewarm_result {
+    size_t compiled, cached, failed;
+} jg_prewarm_result;
+
+/* Makes sure that the kernels of the problems are in the cache file, and, on a CUDA device, loaded.
+ * With count = 0 it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16 and in f32.
+ * On the cpu device it compiles for options.arch, so a build host without a GPU can fill a cache.
+ * Equal kernels are made once. `options` and `result` may be null. Blocks until done.
+ * A kernel that fails does not stop the others; the call then returns the first failure's status.
+ * Errors: NULL, CANCELLED, NO_NVRTC, COMPILE, ARCH, ... */
+JG_API jg_status jg_prewarm(jg_context *context, const jg_problem *problems, size_t count,
+                            const jg_prewarm_options *options, jg_prewarm_result *result);
+
+/* Housekeeping that may wait for the device: unloads what was evicted. Call it where a wait does no
+ * harm, e.g. after a frame's own synchronise. Sets *unloaded (may be null) to how many kernels went.
+ * Under 1 µs when there is nothing to do. Errors: NULL, DEVICE, DEVICE_LOST. */
+JG_API jg_status jg_poll(jg_context *context, size_t *unloaded);
+
+typedef struct jg_stats {
+    uint64_t problems;          /* problems remembered in memory */
+    uint64_t kernels;           /* kernels loaded */
+    uint64_t kernel_bytes;      /* their code, bytes */
+    uint64_t memory_hits, memory_misses; /* jg_gemm and jg_plan_create by problem */
+    uint64_t evictions;         /* kernels evicted from memory */
+    uint64_t disk_hits, disk_misses;     /* by kernel */
+    uint64_t disk_entries, disk_bytes;   /* content of the cache file now */
+    uint64_t disk_faults;       /* corrupt records, failed reads and writes */
+    uint64_t compiles, compile_failures;
+    double compile_ms;          /* total */
+    char path[512];             /* of the cache file; "" if memory only */
+} jg_stats;
+
+/* Fills in the counters since jg_open. Reads the cache file's size, so it may block for disk. */
+JG_API jg_status jg_cache_stats(jg_context *context, jg_stats *stats);
+
+/* ---------------------------------------------------------------------------------------------
+ * Tier 4: inspect a cache file. Needs neither driver nor NVRTC. A jg_cache is used by one thread
+ * at a time; several may be open on one file, also while pipelines use it.
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct jg_cache jg_cache;
+
+/* One kernel in a cache file. Pointers are owned by the cache handle and valid until the next call on it. */
+typedef struct jg_cache_entry {
+    const char *id;           /* 16 hex digits: XXH64 of the key */
+    const char *kernel;       /* kernel name */
+    const char *target;       /* e.g. "sm_87" */
+    const char *problem;      /* text of the problem that first asked for it */
+    const char *provenance;   /* compiler version and options */
+    uint64_t cubin_bytes, ptx_bytes, record_bytes;
+    double compile_ms;
+    int64_t created, used;    /* seconds since 1970, UTC */
+    uint64_t uses;            /* times it was read from the file */
+} jg_cache_entry;
+
+typedef enum jg_part { JG_PART_CUBIN = 0, JG_PART_PTX = 1, JG_PART_SOURCE = 2 } jg_part;
+
+/* Opens a cache file; path null: the default path (see jg_options). writable = 0 never changes the
+ * file. Errors: NULL, FILE (text has the path and why), CACHE (not a jitgemm cache, or of another
+ * version), NO_MEMORY. */
+JG_API jg_status jg_cache_open(const char *path, int writable, jg_cache **cache);
+JG_API void jg_cache_close(jg_cache *cache);
+
+/* The path in use. */
+JG_API const char *jg_cache_path(const jg_cache *cache);
+
+/* Calls visit for each entry, most recently used first, until it returns nonzero. visit must not use `cache`. */
+JG_API jg_status jg_cache_list(jg_cache *cache, int (*visit)(void *user, const jg_cache_entry *entry), void *user);
+
+/* Finds one entry by kernel name, id, or a prefix of either that fits only one. Errors: NOT_FOUND, VALUE (fits several), CACHE. */
+JG_API jg_status jg_cache_find(jg_cache *cache, const char *key, jg_cache_entry *entry);
+
+/* Gives a part of an entry's content, valid until the next call on the cache; a text part is followed by a 0 that *bytes
+ * does not count. Its checksum is verified first. Errors: NOT_FOUND (also for a part not kept), CACHE (corrupt). */
+JG_API jg_status jg_cache_extract(jg_cache *cache, const char *key, jg_part part, const void **data, size_t *bytes);
+
+/* Verifies every record's checksum and the database's own structure. Calls report (may be null) for each bad one.
+ * Removes nothing. Errors: CACHE if anything is bad. */
+JG_API jg_status jg_cache_verify(jg_cache *cache, void (*report)(void *user, const char *id, const char *what),
+                                 void *user, size_t *good, size_t *bad);
+
+/* Removes all entries and gives the space back. *removed may be null. */
+JG_API jg_status jg_cache_clear(jg_cache *cache, size_t *removed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* JITGEMM_H */

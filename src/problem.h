@@ -1,0 +1,33 @@
+/* From the caller's jg_problem to the canonical one that the rest of the library works on.
+ *
+ * Canonical: row-major C (a column-major problem is its transpose: A and B, m and n change places),
+ * every default filled in, and every rule of the public header checked. */
+#ifndef JG_PROBLEM_H
+#define JG_PROBLEM_H
+
+#include "jitgemm.h"
+
+/* All members in elements; batch is at least 1 unless the product is empty. Plain and zero-padded, so that
+ * its bytes can be a key. Strides of a single item are 0. */
+typedef struct problem {
+    int64_t m, n, k, batch;
+    int64_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c;
+    uint8_t type_a, type_b, type_c; /* jg_type, never JG_DEFAULT_TYPE */
+    uint8_t op_a, op_b;             /* jg_op */
+    uint8_t form;                   /* jg_form */
+    uint8_t swapped;                /* the caller's A is our B and the other way round */
+    uint8_t align_bytes;            /* promised alignment, 1 to 16; never below the element size */
+} problem;
+
+/* Checks `in` and fills in *out. Errors as jg_gemm's for a problem; the text names the member.
+ * Sizes above 2^31 - 1 are JG_ERR_SIZE; offsets above 2^63 - 1 bytes are JG_ERR_OVERFLOW. */
+jg_status problem_canonicalise(const jg_problem *in, problem *out);
+
+/* Nonzero if there is nothing to compute: m, n or batch is 0. */
+int problem_is_empty(const problem *p);
+
+size_t type_bytes(jg_type type);       /* 4, 2, 2 */
+const char *type_name(jg_type type);   /* "f32", "f16", "bf16"; "?" if unknown */
+
+#endif
