@@ -30,4 +30,147 @@ TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tool
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c),$(TOOL_SRC)))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/fake_*.c),$(wildcard tests/*.c)))
+TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c),$(wildcard tests/*.c)))
+
+# Tests see the library's internals, so they link its objects; programs link the library.
+STATIC := $(BUILD)/lib/libjitgemm.a
+SHARED := $(BUILD)/lib/libjitgemm.so.$(VERSION)
+PKGCONFIG := $(BUILD)/lib/jitgemm.pc
+
+.DEFAULT_GOAL := all
+.PHONY: all lib tools examples deps demo test test-gpu check-tools asan tsan install uninstall clean help
+
+## all          the library, the tools and the examples (default)
+all: lib tools examples
+
+lib: $(STATIC) $(SHARED) $(PKGCONFIG)
+tools: $(TOOLS)
+examples: $(EXAMPLES)
+
+# What is missing is said before the first compiler error would say it worse.
+$(BUILD)/.checked: Makefile
+	@test -n "$(CUDA_INCLUDE)" || { echo "jitgemm: no CUDA toolkit found (no cuda.h under $(CUDA_HOME)/include)."; \
+	  echo "  Install CUDA 11.4 or newer from https://developer.nvidia.com/cuda-downloads, or set CUDA_HOME."; exit 1; }
+	@mkdir -p $(BUILD) && touch $@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/.checked
+	@mkdir -p $(@D)
+	@echo "CC   $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/obj/src/template.o: $(wildcard templates/*.cu templates/*.cuh)
+# Numbers of the cpu device must not depend on the compiler's taste for contraction.
+$(BUILD)/obj/src/cpu.o: CFLAGS += -O3 -ffp-contract=off
+$(BUILD)/obj/tests/reference.o: CFLAGS += -O3
+
+# One object with only the public symbols global, so that a static link cannot clash with the host's names.
+$(STATIC): $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@echo "AR   $@"
+	$(Q)$(LD) -r -o $(BUILD)/obj/jitgemm.o $^
+	$(Q)objcopy --localize-hidden $(BUILD)/obj/jitgemm.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/obj/jitgemm.o
+
+# nodelete: a compile under way must not lose its code when the host calls dlclose.
+$(SHARED): $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libjitgemm.so.$(SOVERSION) -Wl,-z,nodelete -Wl,--no-undefined -o $@ $^ $(LDLIBS)
+	$(Q)ln -sf $(@F) $(BUILD)/lib/libjitgemm.so.$(SOVERSION)
+	$(Q)ln -sf libjitgemm.so.$(SOVERSION) $(BUILD)/lib/libjitgemm.so
+
+$(PKGCONFIG): Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: jitgemm' \
+	  'Description: Matrix products whose CUDA kernels are generated at run time' 'Version: $(VERSION)' \
+	  'Requires.private: sqlite3 libxxhash' 'Libs: -L$${libdir} -ljitgemm' 'Libs.private: -ldl -lm -pthread' \
+	  'Cflags: -I$${includedir}' > $@
+
+$(BUILD)/bin/jitgemm-%: $(BUILD)/obj/tools/jitgemm-%.o $(TOOL_OBJ) $(STATIC)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
+
+$(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# The demo checks its results with the tests' oracle and reads the tests' shapes.
+$(BUILD)/examples/10_demo: $(BUILD)/obj/tests/reference.o $(BUILD)/obj/tools/sizelist.o
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
+
+# A driver that records calls, for the tests of the launch path.
+$(BUILD)/tests/libfake_cuda.so: $(BUILD)/obj/tests/fake_cuda.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+
+.SECONDARY:
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+## deps         install what building and testing need (apt-get, as root), or say how
+DEPS := gcc make pkg-config libsqlite3-dev libxxhash-dev uthash-dev libcmocka-dev libcjson-dev
+deps:
+	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing$$missing"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "jitgemm: packages are missing. Run:"; echo "  sudo apt-get install -y$$missing"; exit 1; fi
+
+## demo         multiply the common sizes and two networks' layers, check and print a table
+demo: deps
+	@$(MAKE) --no-print-directory $(BUILD)/examples/10_demo
+	@$(BUILD)/examples/10_demo
+
+TEST_ENV := JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes
+
+## test         every test that needs no GPU
+test: deps
+	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/libfake_cuda.so
+	@$(TEST_ENV) sh tests/run.sh $(TESTS)
+
+## test-gpu     the numeric tests on this machine's GPU
+test-gpu:
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric
+	@$(TEST_ENV) sh tests/run.sh $(BUILD)/tests/gpu_numeric
+
+## asan         the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: deps
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan OPT='-O1 -g' SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' test
+
+## tsan         the tests under ThreadSanitizer
+tsan: deps
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' SANITIZE='-fsanitize=thread' test
+
+## install      PREFIX=/usr/local DESTDIR=: library, header, tools, man pages, pkg-config file, size list, systemd unit
+install: all
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/bin \
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/jitgemm $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/
+	cp -d $(BUILD)/lib/libjitgemm.so $(BUILD)/lib/libjitgemm.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(PKGCONFIG) $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -m 644 include/jitgemm.h $(DESTDIR)$(PREFIX)/include/
+	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(wildcard tools/*.1) $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 tools/sizes-default.txt $(DESTDIR)$(PREFIX)/share/jitgemm/
+	install -m 644 tools/jitgemm-prewarm.service $(DESTDIR)$(PREFIX)/lib/systemd/system/
+
+## uninstall    remove what install put there
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/lib/libjitgemm.* $(DESTDIR)$(PREFIX)/lib/pkgconfig/jitgemm.pc $(DESTDIR)$(PREFIX)/include/jitgemm.h \
+	  $(patsubst $(BUILD)/bin/%,$(DESTDIR)$(PREFIX)/bin/%,$(TOOLS)) $(patsubst tools/%,$(DESTDIR)$(PREFIX)/share/man/man1/%,$(wildcard tools/*.1)) \
+	  $(DESTDIR)$(PREFIX)/lib/systemd/system/jitgemm-prewarm.service
+	rm -rf $(DESTDIR)$(PREFIX)/share/jitgemm
+
+## clean        remove build/
+clean:
+	rm -rf $(BUILD)
+
+## help         this list; V=1 shows commands, BUILD= the output folder, CUDA_HOME= the toolkit
+help:
+	@sed -n 's/^## /  /p' $(MAKEFILE_LIST)

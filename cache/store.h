@@ -4,7 +4,9 @@
  * a record whose checksum does not match is never handed out. It knows neither matrices nor CUDA.
  *
  * A fault costs time, never a call: every function returns a store_status; the caller goes on without.
- * A store is thread-safe (one internal mutex); each call may block for disk. */
+ * A store is thread-safe (one internal mutex); each call may block for disk, and up to 2 s for another process's lock.
+ * After fork() the child must open a store of its own: on one opened before, every call gives STORE_IO there, and
+ * store_close does nothing. */
 #ifndef JG_CACHE_STORE_H
 #define JG_CACHE_STORE_H
 
@@ -26,6 +28,8 @@ typedef enum store_status {
 
 #define STORE_READ_ONLY 1u  /* never changes the file: no use stamps, no creation */
 
+/* A file or folder that cannot be written is opened for reading even without the flag; store_put then gives STORE_IO. */
+
 /* One record. Text members may be null when putting (stored as ""). */
 typedef struct store_record {
     const void *key;
@@ -45,20 +49,22 @@ typedef struct store_record {
     uint64_t id;             /* XXH64 of the key */
     int64_t created, used;   /* Unix seconds */
     uint64_t uses;
-    uint64_t record_bytes;   /* what it counts towards the cap */
+    uint64_t record_bytes;   /* what it counts towards the cap: key, texts and blobs; a source counts once for all */
 } store_record;
 
 /* Opens (and, unless read-only, creates) a store. Missing parent folders are made with mode 0700, the file with 0600 whatever
- * the umask. max_bytes: cap on the sum of record_bytes, enforced at each put; 0: none.
+ * the umask. Who may own the file and its folder: see store_path.h.
+ * max_bytes: cap on the content (store_totals.bytes), enforced at each put; 0: none.
  * On failure *out is null and error (of error_size bytes) holds a text with the path and the reason. */
 store_status store_open(const char *path, unsigned flags, uint64_t max_bytes, store **out, char *error, size_t error_size);
 
 /* Writes batched use stamps and closes. Null is allowed. */
 void store_close(store *s);
 
+/* The file's absolute path, with symbolic links in its folder resolved. */
 const char *store_path(const store *s);
 
-/* The text of the last failure on this store; valid until the next call on it. */
+/* The text of the calling thread's last failure on a store; valid until its next failure. */
 const char *store_error(const store *s);
 
 /* Reads the record of a key. On STORE_OK *out is filled in and owns its memory: give it back with store_record_free.
@@ -78,19 +84,28 @@ void store_record_free(store_record *record);
 store_status store_put(store *s, const store_record *record, size_t *evicted);
 
 /* Visits all records, most recently used first, without their blobs and source (those pointers are null, the sizes are
- * right), until visit returns nonzero. */
+ * right), until visit returns nonzero. Checksums cannot be verified without the blobs. visit must not use the store. */
 store_status store_list(store *s, int (*visit)(void *user, const store_record *record), void *user);
 
 typedef struct store_totals {
-    uint64_t entries, bytes, file_bytes, max_bytes;
+    uint64_t entries;
+    uint64_t bytes;      /* content: the sum of record_bytes and of the distinct sources */
+    uint64_t file_bytes; /* on disk, with what SQLite keeps beside the file */
+    uint64_t max_bytes;  /* the cap on bytes; 0: none */
 } store_totals;
 store_status store_get_totals(store *s, store_totals *totals);
 
-/* Verifies the database structure and every record's checksum; report (may be null) is called for each fault. */
+/* Verifies the database structure and every record's checksum; report (may be null) is called for each fault, with id 0 if
+ * it is not one record's, and must not use the store. STORE_CORRUPT if there is any. */
 store_status store_verify(store *s, void (*report)(void *user, uint64_t id, const char *what), void *user,
                           size_t *good, size_t *bad);
 
-/* Removes all records and gives the space back to the file system. */
+/* Removes all records and gives the space back to the file system; where other processes are reading, when the last of
+ * them closes. A store found damaged is made anew in place. *removed (may be null): how many records, as far as known. */
 store_status store_clear(store *s, size_t *removed);
+
+/* Empties a file that store_open refuses as STORE_CORRUPT and makes it a sound store, in place and under SQLite's locks.
+ * A foreign file is left as it is. Errors and `error` as for store_open. */
+store_status store_recreate(const char *path, char *error, size_t error_size);
 
 #endif

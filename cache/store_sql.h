@@ -1,0 +1,108 @@
+/* The SQL of a store and the struct around its connection; only for the store_*.c files.
+ *
+ * In: a connection. Out: prepared statements by name, one mapping from SQLite's codes to ours, transactions.
+ *
+ * The schema, and why it is so:
+ *   sources  each distinct source text once; a row goes when no record refers to it
+ *   records  everything that never changes once written, under one checksum; blobs last, so that a listing skips them
+ *   usage    the small part that changes at every use, apart from the blobs so that a use rewrites few pages; its `turn`
+ *            is a counter, not a time: the order of use must survive a board that boots in 1970
+ * An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
+#ifndef JG_CACHE_STORE_SQL_H
+#define JG_CACHE_STORE_SQL_H
+
+#include "cache/store.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <sys/types.h>
+
+#define STORE_APPLICATION_ID 0x4a47454d /* "JGEM" */
+#define STORE_SCHEMA_VERSION 1
+#define STORE_BUSY_MS 2000
+#define STORE_CLOSE_BUSY_MS 50 /* stamps are not worth a long wait at exit */
+
+enum {
+    SQL_FIND = 0,
+    SQL_READ_KEY,
+    SQL_READ_ID,
+    SQL_READ_ALL,
+    SQL_LIST,
+    SQL_TOTALS,
+    SQL_OLDEST,
+    SQL_STAMP,
+    SQL_FIND_SOURCE,
+    SQL_ADD_SOURCE,
+    SQL_DROP_SOURCE,
+    SQL_ADD_RECORD,
+    SQL_ADD_USAGE,
+    SQL_DROP_RECORD,
+    SQL_DROP_USAGE,
+    SQL_STATEMENTS
+};
+
+/* Uses of one record that are not written yet. */
+typedef struct stamp {
+    int64_t entry;
+    int64_t used;
+    uint64_t uses;
+} stamp;
+
+struct store {
+    pthread_mutex_t mutex;
+    pid_t process; /* that opened it: a connection must not cross a fork */
+    sqlite3 *db;
+    sqlite3_stmt *statements[SQL_STATEMENTS];
+    int read_only;
+    uint64_t max_bytes;
+    char *path;
+    stamp *stamps; /* in order of last use */
+    size_t stamp_count, stamp_room;
+};
+
+/* Keeps a printf-style text for store_error, with the path in front, and returns status. The text is the calling
+ * thread's own, so that threads sharing a store do not overwrite each other's. */
+store_status store_fail(const store *s, store_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Turns the connection's last error into a status and a text that begins with what was being done. */
+store_status store_sql_fail(const store *s, const char *doing);
+
+/* Creates the schema if the file is still empty, in one transaction; a race with another process is fine. */
+store_status store_sql_create(store *s);
+
+/* Prepares every statement, which also proves that the tables are there. */
+store_status store_sql_prepare(store *s);
+void store_sql_finalize(store *s);
+
+/* Runs SQL without results. */
+store_status store_sql_run(store *s, const char *sql, const char *doing);
+
+/* Runs a statement, whose parameters are bound, to its end and resets it. */
+store_status store_sql_finish(store *s, sqlite3_stmt *statement, const char *doing);
+
+/* Resets a statement and forgets its parameters, which may point to memory of the caller. */
+void store_sql_reset(sqlite3_stmt *statement);
+
+store_status store_sql_begin(store *s);
+
+/* Ends a transaction: commits if status is STORE_OK, else rolls back. Returns status, or why the commit failed. */
+store_status store_sql_end(store *s, store_status status);
+
+/* Empties a database however damaged, by SQLite's own locking reset, and makes the schema anew. */
+store_status store_sql_recreate(store *s);
+
+/* Sets what is kept per connection; see the table in store_sql.c. */
+void store_sql_configure(store *s);
+
+/* Locks the store. Fails in a child of the process that opened it, and after a recreation that failed. */
+store_status store_enter(store *s);
+store_status store_leave(store *s, store_status status);
+
+/* Writes the batched use stamps in a transaction of their own, if there are any. */
+store_status store_write_stamps(store *s);
+
+/* Fills *record with pointers into the current row of a query of full records, valid until it is stepped or reset, and
+ * verifies all of it. *entry is set in any case. */
+store_status store_read_row(store *s, sqlite3_stmt *row, store_record *record, int64_t *entry);
+
+#endif

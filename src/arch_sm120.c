@@ -1,0 +1,19 @@
+/* sm_120: RTX 50, RTX PRO 6000 Blackwell. Limits: CUDA C++ Programming Guide, "Compute Capabilities". */
+#include "arch.h"
+
+const arch arch_sm120 = {
+    .number = 120,
+    .chips = "RTX 50, RTX PRO 6000 Blackwell",
+    .has_mma = 1,
+    .sm_count = 170,
+    .shared_per_sm = 100 * 1024,
+    .shared_per_block = 99 * 1024,
+    .shared_reserved = 1024,
+    .registers_per_sm = 65536,
+    .threads_per_sm = 1536,
+    .blocks_per_sm = 24,
+    .fma_per_clock = 128,
+    .mma_per_clock = 512,
+    .mma_tiles = tiles_mma_small,
+    .simt_tiles = tiles_simt,
+};

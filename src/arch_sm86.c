@@ -1,0 +1,19 @@
+/* sm_86: RTX 30, A10, A40. Limits: CUDA C++ Programming Guide, "Compute Capabilities". */
+#include "arch.h"
+
+const arch arch_sm86 = {
+    .number = 86,
+    .chips = "RTX 30, A10, A40",
+    .has_mma = 1,
+    .sm_count = 84,
+    .shared_per_sm = 100 * 1024,
+    .shared_per_block = 99 * 1024,
+    .shared_reserved = 1024,
+    .registers_per_sm = 65536,
+    .threads_per_sm = 1536,
+    .blocks_per_sm = 16,
+    .fma_per_clock = 128,
+    .mma_per_clock = 512,
+    .mma_tiles = tiles_mma_small,
+    .simt_tiles = tiles_simt,
+};

@@ -1,0 +1,19 @@
+/* sm_90: H100, H200, GH200. Limits: CUDA C++ Programming Guide, "Compute Capabilities". */
+#include "arch.h"
+
+const arch arch_sm90 = {
+    .number = 90,
+    .chips = "H100, H200, GH200",
+    .has_mma = 1,
+    .sm_count = 132,
+    .shared_per_sm = 228 * 1024,
+    .shared_per_block = 227 * 1024,
+    .shared_reserved = 1024,
+    .registers_per_sm = 65536,
+    .threads_per_sm = 2048,
+    .blocks_per_sm = 32,
+    .fma_per_clock = 128,
+    .mma_per_clock = 1300,
+    .mma_tiles = tiles_mma_large,
+    .simt_tiles = tiles_simt,
+};

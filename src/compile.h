@@ -1,0 +1,27 @@
+/* From a kernel_spec to an image, on threads of our own. Knows NVRTC and templates, not the device. */
+#ifndef JG_COMPILE_H
+#define JG_COMPILE_H
+
+#include "image.h"
+#include "kernel.h"
+
+#include <pthread.h>
+
+typedef struct compiler compiler;
+
+/* Does not open NVRTC yet: that happens at the first compile, so a process that finds all in its caches never maps it.
+ * `nvrtc_path` (may be null) is copied. Null if out of memory. */
+compiler *compiler_create(const char *nvrtc_path);
+void compiler_destroy(compiler *c);
+
+/* Compiles on the calling thread, which must be one that compile_on_thread or compile_spawn made. Thread-safe.
+ * Errors: NO_NVRTC, ARCH, COMPILE, NO_MEMORY. */
+jg_status compile_here(compiler *c, const kernel_spec *spec, image *out);
+
+/* Runs compile_here on a thread of its own and waits for it. The error text is the calling thread's. */
+jg_status compile_on_thread(compiler *c, const kernel_spec *spec, image *out);
+
+/* Starts a thread fit for NVRTC: 8 MiB of stack, all signals blocked, the C locale. Returns 0 or an errno. */
+int compile_spawn(pthread_t *thread, void *(*body)(void *), void *argument);
+
+#endif

@@ -1,0 +1,145 @@
+/* From a kernel_spec to its key, its name, the #define lines of its source, and the resources it needs. */
+#include "kernel.h"
+
+#include "problem.h"
+#include "template.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put(kernel_key *key, size_t *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) key->bytes[(*at)++] = (uint8_t)(value >> (8 * i));
+}
+
+/* Narrow members share a word, each in bits of its own. */
+void kernel_encode_key(const kernel_spec *s, kernel_key *key)
+{
+    memset(key, 0, sizeof *key);
+    size_t at = 0;
+    memcpy(key->bytes, "jgkernel", 8);
+    at += 8;
+    put(key, &at, (uint64_t)KERNEL_KEY_FORMAT << 32 | KERNEL_ABI);
+    put(key, &at, template_digest(s->family));
+    put(key, &at, (uint64_t)s->family << 32 | s->arch);
+    put(key, &at, (uint64_t)s->form << 32 | (uint64_t)s->type_in << 16 | s->type_c);
+    put(key, &at, (uint64_t)s->trans_a << 48 | (uint64_t)s->trans_b << 40 | (uint64_t)s->vec_a << 32 |
+                      (uint64_t)s->vec_b << 24 | (uint64_t)s->vec_c << 16 | s->single);
+    put(key, &at, (uint64_t)s->tile.m << 32 | s->tile.n);
+    put(key, &at, (uint64_t)s->tile.k << 32 | s->tile.stages);
+    put(key, &at, (uint64_t)s->tile.warp_m << 32 | s->tile.warp_n);
+    const int64_t sizes[] = {s->m, s->n, s->k, s->lda, s->ldb, s->ldc};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) put(key, &at, (uint64_t)sizes[i]);
+}
+
+/* Appends to a text of fixed size and counts what the whole would need. */
+static void append(char *text, size_t size, size_t *length, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void append(char *text, size_t size, size_t *length, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(*length < size ? text + *length : NULL, *length < size ? size - *length : 0, format, args);
+    va_end(args);
+    if (n > 0) *length += (size_t)n;
+}
+
+static char op_letter(uint8_t trans)
+{
+    return trans == SPEC_ARGUMENT ? 'x' : trans ? 't' : 'n';
+}
+
+void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
+{
+    size_t n = 0;
+    const size_t size = KERNEL_NAME_BYTES;
+    const char *in = type_name((jg_type)s->type_in);
+    append(name, size, &n, "jg_sm%d_%s_%s%s%s", s->arch, family_name(s->family), in, in,
+           s->type_c == SPEC_ARGUMENT ? "x" : type_name((jg_type)s->type_c));
+    append(name, size, &n, "_%c%c", op_letter(s->trans_a), op_letter(s->trans_b));
+    append(name, size, &n, "_%dx%dx%d_%c%dx%d_s%d", s->tile.m, s->tile.n, s->tile.k, s->family == FAMILY_MMA ? 'w' : 't',
+           s->tile.warp_m, s->tile.warp_n, s->tile.stages);
+    if (s->vec_a == SPEC_ARGUMENT) append(name, size, &n, "_ax");
+    else if (s->vec_a == s->vec_b) append(name, size, &n, "_a%d", s->vec_a);
+    else append(name, size, &n, "_a%d_%d", s->vec_a, s->vec_b);
+    if (s->form == JG_FORM_GENERIC) return;
+    append(name, size, &n, "_m%lldn%lldk%lld", (long long)s->m, (long long)s->n, (long long)s->k);
+    append(name, size, &n, "_l%lld_%lld_%lld", (long long)s->lda, (long long)s->ldb, (long long)s->ldc);
+    append(name, size, &n, "%s%s", s->vec_c ? "_c4" : "_c1", s->single ? "" : "_b");
+}
+
+size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
+{
+    size_t n = 0;
+    char name[KERNEL_NAME_BYTES];
+    kernel_format_name(s, name);
+    append(text, size, &n, "#define JG_KERNEL %s\n#define JG_TYPE %d\n", name, s->type_in);
+    const struct {
+        const char *macro;
+        int64_t value;
+        int leave_out;
+    } rows[] = {
+        {"JG_BM", s->tile.m, 0},
+        {"JG_BN", s->tile.n, 0},
+        {"JG_BK", s->tile.k, 0},
+        {"JG_WM", s->tile.warp_m, 0},
+        {"JG_WN", s->tile.warp_n, 0},
+        {"JG_STAGES", s->tile.stages, 0},
+        {"JG_VEC_A", s->vec_a, s->vec_a == SPEC_ARGUMENT},
+        {"JG_VEC_B", s->vec_b, s->vec_b == SPEC_ARGUMENT},
+        {"JG_TRANS_A", s->trans_a, s->trans_a == SPEC_ARGUMENT},
+        {"JG_TRANS_B", s->trans_b, s->trans_b == SPEC_ARGUMENT},
+        {"JG_TYPE_C", s->type_c, s->type_c == SPEC_ARGUMENT},
+        {"JG_VEC_C", s->vec_c, s->vec_c == SPEC_ARGUMENT},
+        {"JG_SINGLE", 1, !s->single},
+        {"JG_M", s->m, s->form == JG_FORM_GENERIC},
+        {"JG_N", s->n, s->form == JG_FORM_GENERIC},
+        {"JG_K", s->k, s->form == JG_FORM_GENERIC},
+        {"JG_LDA", s->lda, s->form == JG_FORM_GENERIC},
+        {"JG_LDB", s->ldb, s->form == JG_FORM_GENERIC},
+        {"JG_LDC", s->ldc, s->form == JG_FORM_GENERIC},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (!rows[i].leave_out) append(text, size, &n, "#define %s %lld\n", rows[i].macro, (long long)rows[i].value);
+    return n;
+}
+
+int kernel_threads(const kernel_spec *s)
+{
+    int parts = (s->tile.m / s->tile.warp_m) * (s->tile.n / s->tile.warp_n);
+    return s->family == FAMILY_MMA ? parts * 32 : parts;
+}
+
+/* As the templates lay it out. */
+int kernel_shared_bytes(const kernel_spec *s)
+{
+    const tile *t = &s->tile;
+    if (s->family == FAMILY_SIMT) return t->stages * t->k * (t->m + 4 + t->n + 4) * 4;
+    int stages = t->stages * (t->m + t->n) * t->k * 2;
+    int slabs = kernel_threads(s) / 32 * 16 * (t->warp_n + 4) * 4;
+    return stages > slabs ? stages : slabs;
+}
+
+int kernel_registers(const kernel_spec *s)
+{
+    const int sums = s->tile.warp_m * s->tile.warp_n / (s->family == FAMILY_MMA ? 32 : 1);
+    if (s->family == FAMILY_SIMT) {
+        /* sums, one step's operands, the quads under way, addresses; all unrolled steps' loads may be hoisted */
+        int quads = s->tile.k * (s->tile.m + s->tile.n) / kernel_threads(s);
+        return sums + 2 * (s->tile.warp_m + s->tile.warp_n) + quads + 96;
+    }
+    int fragments = s->tile.warp_m / 16 * 4 + s->tile.warp_n / 8 * 2;
+    int gather = s->vec_a == 2 || s->vec_b == 2 ? 32 : 0;
+    return sums + fragments + 48 + gather;
+}
+
+const char *family_name(int family)
+{
+    return family == FAMILY_MMA ? "mma" : "simt";
+}
+
+const char *family_numeric_class(int family)
+{
+    return family == FAMILY_MMA ? "mma.m16n8k16.f32 ascending-k split1" : "fma.f32 ascending-k split1";
+}

@@ -1,0 +1,64 @@
+/* A kernel's description: everything that decides the meaning of its binary, and what follows from it
+ * alone: its key, its name, its source. What the planner chooses is a kernel_spec; what the caches
+ * keep is found by its key. */
+#ifndef JG_KERNEL_H
+#define JG_KERNEL_H
+
+#include "jitgemm.h"
+
+/* Version of struct launch_args and of what a kernel expects of its launch. */
+#define KERNEL_ABI 1
+/* Version of the key's byte layout. */
+#define KERNEL_KEY_FORMAT 1
+
+#define KERNEL_KEY_BYTES 136
+#define KERNEL_NAME_BYTES 192
+
+enum { FAMILY_SIMT = 1, FAMILY_MMA = 2 };
+
+/* In a spec, what a generic kernel takes as a launch argument. */
+#define SPEC_ARGUMENT 0xff
+
+typedef struct tile {
+    uint16_t m, n, k;           /* block tile and k step */
+    uint16_t warp_m, warp_n;    /* of a warp (mma) or of a thread (simt) */
+    uint16_t stages;
+} tile;
+
+typedef struct kernel_spec {
+    uint16_t family, arch;
+    uint8_t form;               /* JG_FORM_GENERIC or JG_FORM_SPECIALISED */
+    uint8_t type_in;            /* jg_type of A and B */
+    uint8_t type_c;             /* jg_type, or SPEC_ARGUMENT */
+    uint8_t trans_a, trans_b;   /* 0, 1 or SPEC_ARGUMENT */
+    uint8_t vec_a, vec_b;       /* bytes of a load: 16, 8, 4, 2, or SPEC_ARGUMENT */
+    uint8_t vec_c;              /* 1 if four neighbours of C may be stored at once, 0, or SPEC_ARGUMENT */
+    uint8_t single;             /* 1 if the batch is known to be one item */
+    tile tile;
+    int64_t m, n, k, lda, ldb, ldc; /* 0 in generic form */
+} kernel_spec;
+
+typedef struct kernel_key {
+    uint8_t bytes[KERNEL_KEY_BYTES];
+} kernel_key;
+
+/* The canonical key: format, ABI, template digest and every member, each in a fixed-width little-endian field, so
+ * different specs have different keys. */
+void kernel_encode_key(const kernel_spec *spec, kernel_key *key);
+
+/* A name that says what the kernel is; a valid C identifier, at most KERNEL_NAME_BYTES with the ending 0. */
+void kernel_format_name(const kernel_spec *spec, char name[KERNEL_NAME_BYTES]);
+
+/* The #define lines that go before the template's text. Returns the length; the text is cut if it is not below size. */
+size_t kernel_render_defines(const kernel_spec *spec, char *text, size_t size);
+
+int kernel_threads(const kernel_spec *spec);
+int kernel_shared_bytes(const kernel_spec *spec);
+/* Registers a thread needs, estimated from its tile; measured kernels stay within it (tests/test_compile.c). */
+int kernel_registers(const kernel_spec *spec);
+
+const char *family_name(int family);
+/* What fixes the bits of a result: the family's arithmetic and order of additions. */
+const char *family_numeric_class(int family);
+
+#endif

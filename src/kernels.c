@@ -1,0 +1,230 @@
+/* Images and loaded kernels of a context: memory, then disk, then the compiler.
+ *
+ * The two steps are kept apart: kernels_image deals in bytes and never touches the device; kernels_obtain loads them.
+ * A fault of the disk cache costs a compile and one warning, never a call. */
+#include "context.h"
+#include "status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "template.h"
+
+/* A set of keys under way, so that two threads that miss on one kernel make it once. */
+struct making {
+    kernel_key key;
+    UT_hash_handle hh;
+};
+
+static void store_fault(jg_context *c, const char *what)
+{
+    atomic_fetch_add(&c->disk_faults, 1);
+    if (!atomic_exchange(&c->store_warned, 1))
+        context_log(c, JG_LOG_WARNING, "cache %s: %s: %s; going on without (said once)", c->cache_path, what, store_error(c->store));
+}
+
+/* Takes the blobs over from the record, which then no longer owns them. */
+static int image_from_record(store_record *record, image *out)
+{
+    memset(out, 0, sizeof *out);
+    out->cubin = malloc(record->binary_bytes + 1);
+    out->ptx = malloc(record->portable_bytes + 1);
+    if (!out->cubin || !out->ptx) {
+        image_free(out);
+        return 0;
+    }
+    memcpy(out->cubin, record->binary, record->binary_bytes);
+    memcpy(out->ptx, record->portable, record->portable_bytes);
+    out->cubin_bytes = record->binary_bytes;
+    out->ptx_bytes = record->portable_bytes;
+    out->compile_ms = record->build_ms;
+    return 1;
+}
+
+static int read_from_store(jg_context *c, const kernel_key *key, image *out)
+{
+    if (!c->store) return 0;
+    store_record record;
+    store_status status = store_get(c->store, key->bytes, sizeof key->bytes, &record);
+    if (status == STORE_OK) {
+        int taken = image_from_record(&record, out);
+        store_record_free(&record);
+        if (taken) atomic_fetch_add(&c->disk_hits, 1);
+        return taken;
+    }
+    atomic_fetch_add(&c->disk_misses, 1);
+    if (status != STORE_ABSENT) store_fault(c, status == STORE_CORRUPT ? "a damaged kernel was dropped" : "cannot read");
+    return 0;
+}
+
+static void write_to_store(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, const image *img)
+{
+    if (!c->store) return;
+    char name[KERNEL_NAME_BYTES], defines[2048], target[16];
+    kernel_format_name(spec, name);
+    kernel_render_defines(spec, defines, sizeof defines);
+    snprintf(target, sizeof target, "sm_%d", spec->arch);
+    const store_record record = {
+        .key = key->bytes,
+        .key_bytes = sizeof key->bytes,
+        .name = name,
+        .target = target,
+        .label = label,
+        .provenance = img->provenance,
+        .binary = img->cubin,
+        .binary_bytes = img->cubin_bytes,
+        .portable = img->ptx,
+        .portable_bytes = img->ptx_bytes,
+        .defines = defines,
+        .source = template_source(spec->family),
+        .build_ms = img->compile_ms,
+    };
+    if (store_put(c->store, &record, NULL) != STORE_OK) store_fault(c, "cannot write");
+}
+
+static jg_status compile_image(jg_context *c, const kernel_spec *spec, compile_how how, image *out)
+{
+    jg_status status = how == COMPILE_HERE ? compile_here(c->compiler, spec, out) : compile_on_thread(c->compiler, spec, out);
+    if (status != JG_OK) {
+        atomic_fetch_add(&c->compile_failures, 1);
+        return status;
+    }
+    atomic_fetch_add(&c->compiles, 1);
+    atomic_fetch_add(&c->compile_us, (uint64_t)(out->compile_ms * 1e3));
+    return JG_OK;
+}
+
+jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, image *out, jg_source *source)
+{
+    kernel_key key;
+    char name[KERNEL_NAME_BYTES];
+    kernel_encode_key(spec, &key);
+    kernel_format_name(spec, name);
+    if (read_from_store(c, &key, out)) {
+        *source = JG_SOURCE_DISK;
+        context_log(c, JG_LOG_DEBUG, "%s: from the cache file", name);
+        return JG_OK;
+    }
+    if (how == COMPILE_NOT)
+        return status_set(JG_ERR_NOT_READY, "%s is not cached and compiling is off; prewarm it, or allow JG_COMPILE_WAIT", name);
+    RETURN_IF_ERROR(compile_image(c, spec, how, out));
+    *source = JG_SOURCE_COMPILED;
+    context_log(c, JG_LOG_INFO, "%s: compiled in %.0f ms for %s", name, out->compile_ms, label);
+    write_to_store(c, spec, &key, label, out);
+    return JG_OK;
+}
+
+/* Either finds the kernel loaded, or makes the caller the one who makes it (*mine non-null). */
+static lru_entry *find_or_claim(jg_context *c, const kernel_key *key, struct making **mine)
+{
+    lru_entry *entry;
+    struct making *other;
+    *mine = NULL;
+    pthread_mutex_lock(&c->making_lock);
+    while (!(entry = lru_acquire(c->kernels, key->bytes, sizeof key->bytes))) {
+        HASH_FIND(hh, c->making, key->bytes, sizeof key->bytes, other);
+        if (!other) break;
+        pthread_cond_wait(&c->made, &c->making_lock);
+    }
+    if (!entry && (*mine = malloc(sizeof **mine))) {
+        memset(*mine, 0, sizeof **mine);
+        (*mine)->key = *key;
+        struct making *added = *mine;
+        HASH_ADD(hh, c->making, key.bytes, sizeof key->bytes, added);
+    }
+    pthread_mutex_unlock(&c->making_lock);
+    return entry;
+}
+
+static void give_up_claim(jg_context *c, struct making *mine)
+{
+    pthread_mutex_lock(&c->making_lock);
+    HASH_DEL(c->making, mine);
+    pthread_cond_broadcast(&c->made);
+    pthread_mutex_unlock(&c->making_lock);
+    free(mine);
+}
+
+/* Loads an image and puts it in the map. */
+static jg_status load_and_insert(jg_context *c, const kernel_spec *spec, const kernel_key *key, const image *img, lru_entry **entry)
+{
+    loaded_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel) return status_set(JG_ERR_NO_MEMORY, "out of memory loading a kernel");
+    device_scope scope;
+    jg_status status = device_enter(&c->device, &scope);
+    if (status == JG_OK) {
+        status = load_kernel(&c->device, spec, img, kernel);
+        int existed = 0;
+        if (status == JG_OK) {
+            *entry = lru_insert(c->kernels, key->bytes, sizeof key->bytes, kernel, kernel->code_bytes, &existed);
+            if (!*entry) status = status_set(JG_ERR_NO_MEMORY, "out of memory remembering a kernel");
+            if (!*entry || existed) unload_kernel(&c->device, kernel);
+        }
+        if (status != JG_OK || existed) free(kernel);
+        device_leave(&c->device, &scope);
+    } else {
+        free(kernel);
+    }
+    return status;
+}
+
+jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, lru_entry **entry, jg_source *source)
+{
+    kernel_key key;
+    struct making *mine;
+    kernel_encode_key(spec, &key);
+    *source = JG_SOURCE_MEMORY;
+    *entry = find_or_claim(c, &key, &mine);
+    if (*entry) return JG_OK;
+    if (!mine) return status_set(JG_ERR_NO_MEMORY, "out of memory making a kernel");
+    image img;
+    jg_status status = kernels_image(c, spec, label, how, &img, source);
+    if (status == JG_OK) {
+        status = load_and_insert(c, spec, &key, &img, entry);
+        image_free(&img);
+    }
+    give_up_claim(c, mine);
+    return status;
+}
+
+static void drop_dispatch(void *user, void *value)
+{
+    (void)user;
+    dispatch *d = value;
+    lru_release(d->kernel_entry);
+    free(d);
+}
+
+static void drop_kernel(void *user, void *value)
+{
+    jg_context *c = user;
+    unload_kernel(&c->device, value);
+    free(value);
+}
+
+/* A kernel is pinned by every problem that uses it. Evicting problems in order of use frees the kernels in the order
+ * of their own last use. */
+size_t kernels_trim(jg_context *c)
+{
+    lru_trim(c->problems, drop_dispatch, c);
+    if (!lru_over(c->kernels)) return 0;
+    device_scope scope;
+    if (device_enter(&c->device, &scope) != JG_OK) return 0;
+    size_t unloaded = lru_trim(c->kernels, drop_kernel, c);
+    while (lru_over(c->kernels) && lru_evict_oldest(c->problems, drop_dispatch, c))
+        unloaded += lru_trim(c->kernels, drop_kernel, c);
+    device_leave(&c->device, &scope);
+    return unloaded;
+}
+
+void kernels_destroy(jg_context *c)
+{
+    device_scope scope = {0};
+    int entered = !context_is_cpu(c) && device_enter(&c->device, &scope) == JG_OK;
+    if (c->problems) lru_destroy(c->problems, drop_dispatch, c);
+    if (c->kernels) lru_destroy(c->kernels, drop_kernel, c);
+    if (entered) device_leave(&c->device, &scope);
+}

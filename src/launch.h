@@ -1,0 +1,26 @@
+/* From a plan and pointers to cuLaunchKernel: nothing here looks anything up, locks, or allocates. */
+#ifndef JG_LAUNCH_H
+#define JG_LAUNCH_H
+
+#include "load.h"
+#include "plan.h"
+
+/* The kernels' one argument; must match struct jg_args in templates/common.cuh (KERNEL_ABI). */
+typedef struct launch_args {
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c;
+    uint32_t m, n, k, batch;
+    float alpha, beta;
+    uint32_t flags;
+    uint32_t reserved;
+} launch_args;
+
+/* The arguments of a problem without its pointers and scalars. */
+void launch_prepare(const problem *p, const plan *chosen, launch_args *args);
+
+/* Launches; the device must be entered. Errors: LAUNCH, NO_MEMORY, DEVICE_LOST. */
+jg_status launch_kernel(const device *dev, const loaded_kernel *kernel, const plan *chosen, launch_args *args, CUstream stream);
+
+#endif

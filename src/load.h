@@ -1,0 +1,22 @@
+/* From an image to a kernel on the device, and back. Loading and unloading wait for all queued GPU work and block
+ * other threads' launches meanwhile, so only jg_open, jg_prewarm, jg_poll, jg_close and waiting calls come here. */
+#ifndef JG_LOAD_H
+#define JG_LOAD_H
+
+#include "device.h"
+#include "image.h"
+
+typedef struct loaded_kernel {
+    CUmodule module;
+    CUfunction function;
+    int registers;
+    size_t code_bytes;   /* of the image, counted against the memory bound */
+    double compile_ms;   /* of its image */
+} loaded_kernel;
+
+/* Loads the cubin where the chip is exactly the image's architecture, else (or if the driver refuses it) the PTX.
+ * The device must be entered. Errors: LOAD, NO_MEMORY, DEVICE_LOST. */
+jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *img, loaded_kernel *out);
+void unload_kernel(const device *dev, loaded_kernel *kernel);
+
+#endif

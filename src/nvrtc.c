@@ -1,0 +1,212 @@
+/* NVRTC through dlopen. In: a rendered source and an architecture. Out: cubin and PTX, or the log in the error text.
+ * Nothing here is linked against NVRTC, so that the library starts, and serves what is cached, without it. */
+#include "nvrtc_api.h"
+
+#include "status.h"
+
+#include <dlfcn.h>
+#include <nvrtc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OLDEST_VERSION 11020
+
+/* name in the table, symbol, result and parameters */
+#define NVRTC_FUNCTIONS(X)                                                                                       \
+    X(version, nvrtcVersion, nvrtcResult, (int *, int *))                                                        \
+    X(error_string, nvrtcGetErrorString, const char *, (nvrtcResult))                                            \
+    X(create, nvrtcCreateProgram, nvrtcResult,                                                                   \
+      (nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *))               \
+    X(destroy, nvrtcDestroyProgram, nvrtcResult, (nvrtcProgram *))                                               \
+    X(compile, nvrtcCompileProgram, nvrtcResult, (nvrtcProgram, int, const char *const *))                       \
+    X(log_size, nvrtcGetProgramLogSize, nvrtcResult, (nvrtcProgram, size_t *))                                   \
+    X(log, nvrtcGetProgramLog, nvrtcResult, (nvrtcProgram, char *))                                              \
+    X(ptx_size, nvrtcGetPTXSize, nvrtcResult, (nvrtcProgram, size_t *))                                          \
+    X(ptx, nvrtcGetPTX, nvrtcResult, (nvrtcProgram, char *))                                                     \
+    X(cubin_size, nvrtcGetCUBINSize, nvrtcResult, (nvrtcProgram, size_t *))                                      \
+    X(cubin, nvrtcGetCUBIN, nvrtcResult, (nvrtcProgram, char *))                                                 \
+    X(arch_count, nvrtcGetNumSupportedArchs, nvrtcResult, (int *))                                               \
+    X(archs, nvrtcGetSupportedArchs, nvrtcResult, (int *))
+
+struct nvrtc {
+    void *handle;
+    int number;
+#define MEMBER(name, symbol, result, parameters) result(*name) parameters;
+    NVRTC_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+void image_free(image *img)
+{
+    free(img->cubin);
+    free(img->ptx);
+    memset(img, 0, sizeof *img);
+}
+
+static void *try_open(const char *path, char *tried, size_t size)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        size_t used = strlen(tried);
+        snprintf(tried + used, size - used, "%s%s", used ? ", " : "", path);
+    }
+    return handle;
+}
+
+/* The loader's names first, newest first, then the folders where toolkits put theirs. */
+static void *open_usual(char *tried, size_t size)
+{
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
+    static const char *const folders[] = {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib",
+                                          "/usr/local/cuda/targets/aarch64-linux/lib"};
+    void *handle = NULL;
+    for (size_t i = 0; !handle && i < sizeof names / sizeof names[0]; i++) handle = try_open(names[i], tried, size);
+    const char *home = getenv("CUDA_HOME");
+    char path[512];
+    if (!handle && home && *home) {
+        snprintf(path, sizeof path, "%s/lib64/libnvrtc.so", home);
+        handle = try_open(path, tried, size);
+    }
+    for (size_t i = 0; !handle && i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(path, sizeof path, "%s/libnvrtc.so", folders[i]);
+        handle = try_open(path, tried, size);
+    }
+    return handle;
+}
+
+static jg_status bind_functions(nvrtc *lib)
+{
+    const char *missing = NULL;
+#define BIND(name, symbol, result, parameters)                        \
+    *(void **)&lib->name = dlsym(lib->handle, #symbol);               \
+    if (!lib->name && !missing) missing = #symbol;
+    NVRTC_FUNCTIONS(BIND)
+#undef BIND
+    int major = 0, minor = 0;
+    if (lib->version && lib->version(&major, &minor) == NVRTC_SUCCESS) lib->number = major * 1000 + minor * 10;
+    if (missing || lib->number < OLDEST_VERSION)
+        return status_set(JG_ERR_NO_NVRTC, "NVRTC %d.%d is too old (%s%s); jitgemm needs 11.2 or newer", major, minor,
+                          missing ? "it lacks " : "by its version", missing ? missing : "");
+    return JG_OK;
+}
+
+jg_status nvrtc_open(const char *path, nvrtc **out)
+{
+    *out = NULL;
+    char tried[1024] = "";
+    nvrtc *lib = calloc(1, sizeof *lib);
+    if (!lib) return status_set(JG_ERR_NO_MEMORY, "out of memory opening NVRTC");
+    lib->handle = path ? try_open(path, tried, sizeof tried) : open_usual(tried, sizeof tried);
+    if (!lib->handle) {
+        free(lib);
+        return status_set(JG_ERR_NO_NVRTC,
+                          "no NVRTC library found (tried %s); install it, or set JITGEMM_NVRTC to libnvrtc.so, "
+                          "or use kernels from a prewarmed cache", tried);
+    }
+    jg_status status = bind_functions(lib);
+    if (status != JG_OK) nvrtc_close(lib);
+    else *out = lib;
+    return status;
+}
+
+/* No dlclose: NVRTC leaves threads and exit handlers behind. */
+void nvrtc_close(nvrtc *lib)
+{
+    free(lib);
+}
+
+int nvrtc_version(const nvrtc *lib)
+{
+    return lib->number;
+}
+
+static jg_status check_arch(const nvrtc *lib, int arch)
+{
+    int count = 0;
+    int known[128];
+    if (lib->arch_count(&count) != NVRTC_SUCCESS || count > 128 || lib->archs(known) != NVRTC_SUCCESS) return JG_OK;
+    char list[512] = "";
+    for (int i = 0; i < count; i++) {
+        if (known[i] == arch) return JG_OK;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%ssm_%d", i ? " " : "", known[i]);
+    }
+    return status_set(JG_ERR_ARCH, "NVRTC %d.%d cannot compile for sm_%d; it knows %s", lib->number / 1000,
+                      lib->number % 1000 / 10, arch, list);
+}
+
+/* The end of the log is where the errors are summed up, but the first error tells more: keep the beginning. */
+static jg_status failure(const nvrtc *lib, nvrtcProgram program, nvrtcResult result, const char *name)
+{
+    char *log = NULL;
+    size_t size = 0;
+    if (lib->log_size(program, &size) == NVRTC_SUCCESS && size > 1) log = malloc(size);
+    if (log && lib->log(program, log) != NVRTC_SUCCESS) log[0] = 0;
+    const char *text = log ? log : "";
+    jg_status status = JG_ERR_COMPILE;
+    const char *hint = "";
+    if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE || strstr(text, "nvrtc-builtins")) {
+        status = JG_ERR_NO_NVRTC;
+        hint = "; libnvrtc-builtins of the same version must lie beside libnvrtc";
+    } else if (result == NVRTC_ERROR_OUT_OF_MEMORY) {
+        status = JG_ERR_NO_MEMORY;
+    }
+    status = status_set(status, "NVRTC %d.%d: %s compiling %s%s\n%s", lib->number / 1000, lib->number % 1000 / 10,
+                        lib->error_string(result), name, hint, text);
+    free(log);
+    return status;
+}
+
+/* A part of the result: asks for the size, then for the bytes. */
+static nvrtcResult take(nvrtcResult (*get_size)(nvrtcProgram, size_t *), nvrtcResult (*get)(nvrtcProgram, char *),
+                        nvrtcProgram program, char **data, size_t *bytes)
+{
+    nvrtcResult result = get_size(program, bytes);
+    if (result != NVRTC_SUCCESS) return result;
+    *data = malloc(*bytes + 1);
+    if (!*data) return NVRTC_ERROR_OUT_OF_MEMORY;
+    return get(program, *data);
+}
+
+static double milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, image *out)
+{
+    memset(out, 0, sizeof *out);
+    RETURN_IF_ERROR(check_arch(lib, arch));
+    char arch_option[48];
+    snprintf(arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
+    /* Contraction off: see `scaled` in templates/common.cuh. */
+    const char *options[] = {arch_option, "--std=c++14", "--fmad=false"};
+    const int option_count = (int)(sizeof options / sizeof options[0]);
+
+    double start = milliseconds();
+    nvrtcProgram program = NULL;
+    nvrtcResult result = lib->create(&program, source, name, 0, NULL, NULL);
+    if (result != NVRTC_SUCCESS)
+        return status_set(result == NVRTC_ERROR_OUT_OF_MEMORY ? JG_ERR_NO_MEMORY : JG_ERR_COMPILE,
+                          "nvrtcCreateProgram: %s", lib->error_string(result));
+    result = lib->compile(program, option_count, options);
+    char *cubin = NULL;
+    if (result == NVRTC_SUCCESS) result = take(lib->cubin_size, lib->cubin, program, &cubin, &out->cubin_bytes);
+    out->cubin = cubin;
+    if (result == NVRTC_SUCCESS) result = take(lib->ptx_size, lib->ptx, program, &out->ptx, &out->ptx_bytes);
+    out->compile_ms = milliseconds() - start;
+    jg_status status = JG_OK;
+    if (result != NVRTC_SUCCESS) {
+        status = failure(lib, program, result, name);
+        image_free(out);
+    } else {
+        snprintf(out->provenance, sizeof out->provenance, "NVRTC %d.%d %s %s %s", lib->number / 1000,
+                 lib->number % 1000 / 10, options[0], options[1], options[2]);
+    }
+    lib->destroy(&program);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* NVRTC through dlopen: the one file that calls it. Works with the libraries of CUDA 11.2 to 13. */
+#ifndef JG_NVRTC_API_H
+#define JG_NVRTC_API_H
+
+#include "image.h"
+#include "jitgemm.h"
+
+typedef struct nvrtc nvrtc;
+
+/* Opens NVRTC: `path` (null: the usual names, newest first, then the toolkit's folders). The library stays loaded
+ * for the life of the process. Error: NO_NVRTC, the text listing what was tried. */
+jg_status nvrtc_open(const char *path, nvrtc **out);
+void nvrtc_close(nvrtc *lib);
+
+/* e.g. 13000 for 13.0 */
+int nvrtc_version(const nvrtc *lib);
+
+/* Compiles one translation unit for sm_<arch> to cubin and PTX. Call it on a thread with an 8 MiB stack (see
+ * compile.c). Thread-safe. The source must define the kernel `name`.
+ * Errors: ARCH (with the list this NVRTC knows), COMPILE (with the log), NO_NVRTC (builtins missing), NO_MEMORY. */
+jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, image *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* The planner: from a problem and a device's limits to a kernel and its launch shape.
+ *
+ * Candidates are the tiles of the architecture's table, for each family that computes the types. Each must pass the
+ * legality rules (plan_rules.c); the cheapest by a simple cost model wins. Problem and device alone decide, so the
+ * same call gives the same plan on a build host and on the device. */
+#ifndef JG_PLAN_H
+#define JG_PLAN_H
+
+#include "device.h"
+#include "kernel.h"
+#include "problem.h"
+
+/* How wide the operands may be accessed: bytes of a load of A and B (16, 8, 4 or 2), and whether four neighbours of C
+ * may be stored at once. */
+typedef struct access_widths {
+    uint8_t a, b, c;
+} access_widths;
+
+typedef struct plan {
+    kernel_spec spec;
+    access_widths access;
+    int64_t grid_x, grid_y;
+    int threads, shared_bytes, registers, blocks_per_sm;
+    double waves;
+    double cost;             /* model clocks; only to compare */
+} plan;
+
+/* Widths from the operands' alignments in bytes (powers of two), leading dimensions and strides. */
+access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, unsigned align_c);
+
+/* Chooses the plan for a non-empty problem. form: GENERIC or SPECIALISED. Error: UNSUPPORTED, with each candidate's reason. */
+jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *limits, plan *out);
+
+/* One candidate, as plan_each shows it. reason is "" if legal. */
+typedef void (*plan_visit)(void *user, const plan *candidate, const char *reason);
+void plan_each(const problem *p, access_widths access, jg_form form, const limits *limits, plan_visit visit, void *user);
+
+/* Fills in what follows from candidate->spec and the problem: grid, resources, occupancy, cost. */
+void plan_complete(const problem *p, const limits *limits, plan *candidate);
+
+/* Checks the legality rules one by one; on failure writes the first broken one's reason and returns 0.
+ * smallest_shared: the least shared memory any candidate needs (for the occupancy rule). */
+int plan_is_legal(const problem *p, const limits *limits, const plan *candidate, int smallest_shared, char *reason, size_t size);
+
+/* Blocks of this shape that fit an SM at once; *by_shared: the same if only shared memory counted. */
+int plan_occupancy(const limits *limits, int threads, int registers, int shared_bytes, int *by_shared);
+
+/* The generic set of an input type: calls visit for each kernel. */
+void plan_generic_set(jg_type type, const limits *limits, void (*visit)(void *user, const kernel_spec *spec), void *user);
+
+#endif

@@ -1,0 +1,232 @@
+/* jg_prewarm: from a list of problems to kernels in the caches, several compiles at a time.
+ *
+ * The list comes down to a set of distinct kernels first, so that the total is known and equal kernels are made once;
+ * then each of a few threads takes the next one until none is left or the caller says stop. */
+#include "context.h"
+#include "status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#define MAX_JOBS 16
+
+/* One kernel to make. */
+typedef struct item {
+    kernel_key key;
+    kernel_spec spec;
+    problem_key problem;      /* what to remember it for; unused for the generic set */
+    int generic_set;
+    jg_status status;         /* of planning, then of making */
+    char label[256];
+    char error[1024];
+    UT_hash_handle hh;
+} item;
+
+typedef struct work {
+    jg_context *context;
+    compile_how how;
+    item **items;
+    size_t count, capacity;
+    item *by_key;             /* hash of the items that have a kernel */
+    pthread_mutex_t lock;     /* guards all below */
+    size_t next, done;
+    int stop;
+    jg_progress_fn progress;
+    void *user;
+    jg_prewarm_result result;
+    const item *first_failure;
+} work;
+
+static jg_status add_item(work *w, const item *from)
+{
+    item *same = NULL;
+    if (from->status == JG_OK) HASH_FIND(hh, w->by_key, &from->key, sizeof from->key, same);
+    if (same) return JG_OK;
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? 2 * w->capacity : 64;
+        item **bigger = realloc(w->items, capacity * sizeof *bigger);
+        if (!bigger) return status_set(JG_ERR_NO_MEMORY, "out of memory listing kernels");
+        w->items = bigger;
+        w->capacity = capacity;
+    }
+    item *copy = malloc(sizeof *copy);
+    if (!copy) return status_set(JG_ERR_NO_MEMORY, "out of memory listing kernels");
+    *copy = *from;
+    w->items[w->count++] = copy;
+    if (copy->status == JG_OK) HASH_ADD(hh, w->by_key, key, sizeof copy->key, copy);
+    return JG_OK;
+}
+
+/* Plans one problem. One that cannot be planned becomes an item that has failed already. */
+static jg_status add_problem(work *w, const jg_problem *in)
+{
+    item it;
+    memset(&it, 0, sizeof it);
+    problem p;
+    plan chosen;
+    it.status = problem_canonicalise(in, &p);
+    if (it.status == JG_OK && problem_is_empty(&p)) return JG_OK;
+    if (it.status == JG_OK) {
+        it.problem = gemm_key(&p, gemm_promised_access(&p));
+        it.status = plan_choose(&p, it.problem.access, gemm_planned_form(&p), &w->context->device.limits, &chosen);
+    }
+    if (it.status != JG_OK) {
+        snprintf(it.error, sizeof it.error, "%s", jg_last_error());
+        snprintf(it.label, sizeof it.label, "%lldx%lldx%lld", (long long)in->m, (long long)in->n, (long long)in->k);
+    } else {
+        it.spec = chosen.spec;
+        kernel_encode_key(&it.spec, &it.key);
+    }
+    if (jg_problem_format(in, it.label, sizeof it.label, NULL) != JG_OK && it.status == JG_OK) snprintf(it.label, sizeof it.label, "?");
+    return add_item(w, &it);
+}
+
+typedef struct generic_visit {
+    work *work;
+    jg_status status;
+} generic_visit;
+
+static void add_generic(void *user, const kernel_spec *spec)
+{
+    generic_visit *v = user;
+    item it;
+    memset(&it, 0, sizeof it);
+    it.spec = *spec;
+    it.generic_set = 1;
+    snprintf(it.label, sizeof it.label, "generic");
+    kernel_encode_key(spec, &it.key);
+    if (v->status == JG_OK) v->status = add_item(v->work, &it);
+}
+
+/* The generic kernels of every input type that the list uses. */
+static jg_status add_generic_sets(work *w)
+{
+    unsigned types = 0;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->items[i]->status == JG_OK) types |= 1u << w->items[i]->spec.type_in;
+    generic_visit v = {w, JG_OK};
+    for (int type = JG_F32; type <= JG_BF16; type++)
+        if (types & 1u << type) plan_generic_set((jg_type)type, &w->context->device.limits, add_generic, &v);
+    return v.status;
+}
+
+/* The 16 common sizes in both common types. */
+static jg_status add_common(work *w)
+{
+    static const jg_type types[] = {JG_F16, JG_F32};
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (int64_t size = 64; size <= 1024; size += 64)
+            RETURN_IF_ERROR(add_problem(w, &(jg_problem){.m = size, .n = size, .k = size, .type_a = types[t]}));
+    return JG_OK;
+}
+
+/* Makes one kernel: its image in the cache file and, on a CUDA device, the kernel loaded and its problem remembered. */
+static void make(work *w, item *it, jg_source *source, double *ms)
+{
+    jg_context *c = w->context;
+    *ms = 0;
+    if (context_is_cpu(c)) {
+        image img;
+        it->status = kernels_image(c, &it->spec, it->label, w->how, &img, source);
+        if (it->status == JG_OK) {
+            *ms = img.compile_ms;
+            image_free(&img);
+        }
+    } else {
+        lru_entry *kernel = NULL, *problem_entry = NULL;
+        it->status = kernels_obtain(c, &it->spec, it->label, w->how, &kernel, source);
+        if (it->status == JG_OK) {
+            jg_source again;
+            *ms = ((const loaded_kernel *)lru_value(kernel))->compile_ms;
+            if (!it->generic_set) it->status = gemm_resolve(c, &it->problem, w->how, &problem_entry, &again);
+            if (problem_entry) lru_release(problem_entry);
+            lru_release(kernel);
+        }
+    }
+    if (it->status != JG_OK) snprintf(it->error, sizeof it->error, "%s", jg_last_error());
+}
+
+/* Counts and tells; called with the lock held, so the callback never runs concurrently with itself. */
+static void report(work *w, const item *it, jg_source source, double ms)
+{
+    char name[KERNEL_NAME_BYTES] = "";
+    if (it->spec.family) kernel_format_name(&it->spec, name);
+    jg_outcome outcome = it->status != JG_OK ? JG_FAILED : source == JG_SOURCE_COMPILED ? JG_COMPILED : JG_CACHED;
+    size_t *const counts[] = {[JG_COMPILED] = &w->result.compiled, [JG_CACHED] = &w->result.cached, [JG_FAILED] = &w->result.failed};
+    ++*counts[outcome];
+    if (outcome == JG_FAILED && !w->first_failure) w->first_failure = it;
+    w->done++;
+    const jg_progress progress = {w->done, w->count, it->label, name, outcome, outcome == JG_COMPILED ? ms : 0, it->error};
+    if (w->progress && w->progress(w->user, &progress)) w->stop = 1;
+}
+
+static void *worker(void *argument)
+{
+    work *w = argument;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop && w->next < w->count) {
+        item *it = w->items[w->next++];
+        jg_source source = JG_SOURCE_COMPILED;
+        double ms = 0;
+        if (it->status == JG_OK) {
+            pthread_mutex_unlock(&w->lock);
+            make(w, it, &source, &ms);
+            pthread_mutex_lock(&w->lock);
+        }
+        report(w, it, source, ms);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static size_t job_count(uint32_t asked, size_t items)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t jobs = asked ? asked : online > 0 ? (size_t)online : 1;
+    if (jobs > MAX_JOBS) jobs = MAX_JOBS;
+    return jobs < items ? jobs : items;
+}
+
+/* Runs the workers. One thread that starts is enough; the rest only make it faster. */
+static jg_status run_workers(work *w, uint32_t jobs)
+{
+    pthread_t threads[MAX_JOBS];
+    size_t started = 0, wanted = job_count(jobs, w->count);
+    int error = 0;
+    while (started < wanted && !(error = compile_spawn(&threads[started], worker, w))) started++;
+    for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    if (wanted && !started) return status_set(JG_ERR_NO_MEMORY, "cannot start a compile thread: %s", strerror(error));
+    return JG_OK;
+}
+
+static jg_status outcome_of(const work *w)
+{
+    if (w->stop) return status_set(JG_ERR_CANCELLED, "stopped by the progress callback; %zu of %zu kernels are done", w->done, w->count);
+    if (w->first_failure) return status_set(w->first_failure->status, "%s: %s", w->first_failure->label, w->first_failure->error);
+    return JG_OK;
+}
+
+jg_status jg_prewarm(jg_context *c, const jg_problem *problems, size_t count, const jg_prewarm_options *options, jg_prewarm_result *result)
+{
+    if (result) memset(result, 0, sizeof *result);
+    if (!c || (!problems && count)) return status_set(JG_ERR_NULL, "jg_prewarm: %s is null", !c ? "context" : "problems");
+    const jg_prewarm_options defaults = {0};
+    if (!options) options = &defaults;
+    work w = {.context = c, .progress = options->progress, .user = options->user,
+              .how = c->options.compile == JG_COMPILE_NEVER ? COMPILE_NOT : COMPILE_HERE};
+    pthread_mutex_init(&w.lock, NULL);
+    jg_status status = count ? JG_OK : add_common(&w);
+    for (size_t i = 0; i < count && status == JG_OK; i++) status = add_problem(&w, &problems[i]);
+    if (status == JG_OK && options->generic_set) status = add_generic_sets(&w);
+    if (status == JG_OK) status = run_workers(&w, options->jobs);
+    if (status == JG_OK) status = outcome_of(&w);
+    if (result) *result = w.result;
+    HASH_CLEAR(hh, w.by_key);
+    for (size_t i = 0; i < w.count; i++) free(w.items[i]);
+    free(w.items);
+    pthread_mutex_destroy(&w.lock);
+    return status;
+}

@@ -1,0 +1,457 @@
+/* The command line of jitgemm-prewarm, from outside: arguments, lists and signals in; exit status, texts and the
+ * cache file out. It runs the built tool (folder: $JG_TEST_BIN_DIR) in a temporary home of its own, always with
+ * --arch, so that it behaves the same with and without a GPU. Compiling tests are skipped without NVRTC. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TEXT_MAX 65536
+
+static char home[64];                       /* the temporary folder */
+static char out[TEXT_MAX], err[TEXT_MAX];   /* what the last run wrote */
+static const char *no_nvrtc;                /* why nothing can be compiled, or null */
+
+/* ---- running the tool ---- */
+
+static void read_text(const char *name, char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", home, name);
+    FILE *file = fopen(path, "rb");
+    size_t length = file ? fread(text, 1, TEXT_MAX - 1, file) : 0;
+    text[length] = 0;
+    if (file) fclose(file);
+}
+
+static void write_file(const char *name, const char *content, size_t bytes)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", home, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Starts a shell line in which $T is the tool; it runs in `home` with nothing of the user's own caches. */
+static pid_t start(const char *line)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    unsetenv("JITGEMM_CACHE");
+    unsetenv("JITGEMM_DRIVER");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", home, 1);
+    if (chdir(home) != 0 || !freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(126);
+    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(127);
+}
+
+static int finish(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    read_text("out", out);
+    read_text("err", err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+__attribute__((format(printf, 1, 2)))
+static int run(const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    return finish(start(line));
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part)) fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+/* Reads the three counts of a text's last line and insists on its exact form. */
+static void last_line(const char *text, size_t *compiled, size_t *cached, size_t *failed)
+{
+    char expected[128];
+    size_t length = strlen(text);
+    assert_true(length > 0 && text[length - 1] == '\n');
+    const char *line = text + length - 1;
+    while (line > text && line[-1] != '\n') line--;
+    if (sscanf(line, "compiled %zu, cached %zu, failed %zu", compiled, cached, failed) != 3)
+        fail_msg("not the last line: %s", line);
+    snprintf(expected, sizeof expected, "compiled %zu, cached %zu, failed %zu\n", *compiled, *cached, *failed);
+    assert_string_equal(line, expected);
+}
+
+static void assert_counts(const char *text, size_t compiled, size_t cached, size_t failed)
+{
+    size_t got_compiled, got_cached, got_failed;
+    last_line(text, &got_compiled, &got_cached, &got_failed);
+    assert_int_equal(got_compiled, compiled);
+    assert_int_equal(got_cached, cached);
+    assert_int_equal(got_failed, failed);
+}
+
+static void need_nvrtc(void)
+{
+    if (!no_nvrtc) return;
+    print_message("SKIP %s\n", no_nvrtc);
+    skip();
+}
+
+/* ---- tests that compile nothing ---- */
+
+static void usage_errors(void **state)
+{
+    (void)state;
+    static const struct { const char *arguments, *message; } rows[] = {
+        {"--frobnicate", "bad option --frobnicate"},
+        {"-x", "unknown option -x"},
+        {"--json=1", "bad option --json=1"},
+        {"--list", "--list needs a value"},
+        {"64x64", "64x64"},
+        {"64:f16:zz", "zz"},
+        {"-- --quiet", "--quiet"},
+        {"''", "jitgemm-prewarm: "},
+        {"--type f17", "--type: \"f17\" is no type"},
+        {"--type f16,", "--type: \"\" is no type"},
+        {"--type nt", "--type: \"nt\" is no type"},
+        {"--type f32:nt", "--type: \"f32:nt\" is no type"},
+        {"--op nx", "--op: \"nx\""},
+        {"--order diagonal", "--order: \"diagonal\""},
+        {"--arch 9000", "--arch: \"9000\""},
+        {"--arch sm_90a", "--arch: \"sm_90a\""},
+        {"--arch 87,", "--arch: \"\""},
+        {"--sms 8", "--sms needs --arch"},
+        {"--arch 87 --sms 0", "--sms: \"0\""},
+        {"--jobs 1x", "--jobs: \"1x\""},
+        {"--jobs -3", "--jobs: \"-3\""},
+        {"--cache ''", "--cache needs a file name"},
+        {"--nvrtc=", "--nvrtc needs a file name"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int status = run("\"$T\" %s", rows[i].arguments);
+        if (status != 2) fail_msg("%s: status %d, not 2", rows[i].arguments, status);
+        assert_has(err, rows[i].message);
+        assert_int_equal(strncmp(err, "jitgemm-prewarm: ", 17), 0);
+        assert_int_equal(count_lines(err), 1);
+        assert_string_equal(out, "");
+    }
+}
+
+static void help_and_version(void **state)
+{
+    (void)state;
+    assert_int_equal(run("\"$T\" --help"), 0);
+    assert_int_equal(strncmp(out, "usage: jitgemm-prewarm", 22), 0);
+    assert_string_equal(err, "");
+    assert_int_equal(run("\"$T\" --version"), 0);
+    assert_int_equal(strncmp(out, "jitgemm-prewarm ", 16), 0);
+}
+
+static void list_errors(void **state)
+{
+    (void)state;
+    char long_line[1024];
+    memset(long_line, '7', sizeof long_line);
+    const struct { const char *content; size_t bytes; const char *message; } rows[] = {
+        {"64\n# fine\n96:f19\n", 16, "sizes:3: "},
+        {"64\n# fine\n96:f19\n", 16, "f19"},
+        {"64 96\n", 6, "sizes:1: \"64 96\": one size a line"},
+        {"64\n9\0006\n", 7, "sizes:2: the line holds a NUL byte"},
+        {long_line, sizeof long_line, "sizes:1: the line is longer than 512 bytes"},
+        {"\n# nothing\n", 11, "the lists hold no size"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_file("sizes", rows[i].content, rows[i].bytes);
+        assert_int_equal(run("\"$T\" --arch 87 --cache new.db --list sizes"), 2);
+        assert_has(err, rows[i].message);
+    }
+    assert_int_equal(run("\"$T\" --list no-such-file"), 2);
+    assert_has(err, "no-such-file: No such file or directory");
+    assert_int_equal(run("\"$T\" --list ."), 2);
+    assert_has(err, ".: Is a directory");
+    assert_int_equal(run("echo bad | \"$T\" -"), 2);
+    assert_has(err, "standard input:1: ");
+    assert_int_equal(run("test ! -e new.db"), 0); /* refused before anything was opened */
+}
+
+static void list_forms(void **state)
+{
+    (void)state;
+    static const char content[] = "# sizes\r\n\r\n  64:f16\t# small\r\n96x80x112\r\n#\n128"; /* no newline at the end */
+    write_file("sizes", content, sizeof content - 1);
+    static const char *const commands[] = {"\"$T\" --arch 87 --dry-run --list sizes", "\"$T\" --arch 87 --dry-run - <sizes",
+                                           "\"$T\" --arch 87 --dry-run --list - <sizes"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        assert_int_equal(run("%s", commands[i]), 0);
+        assert_int_equal(count_lines(out), 4);
+        assert_has(out, "planned  64:f16  jg_sm87_");
+        assert_has(out, "planned  96x80x112  jg_sm87_");
+        assert_counts(out, 0, 0, 0);
+    }
+}
+
+static void options_are_defaults(void **state)
+{
+    (void)state;
+    /* Two types and two ops make four of the plain size; the other has a type of its own, so two. */
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16,f16-f32 --op nn,nt 96:bf16"), 0);
+    assert_int_equal(count_lines(out), 4 + 2 + 1);
+    assert_has(out, "64:f16  ");
+    assert_has(out, "64:f16:nt  ");
+    assert_has(out, "64:f16-f32  ");
+    assert_has(out, "64:f16-f32:nt  ");
+    assert_has(out, "96:bf16:nt  ");
+    /* The common sizes take the options too. */
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run --type bf16 --order col"), 0);
+    assert_int_equal(count_lines(out), 16 + 1);
+    assert_has(out, "1024:bf16:col  ");
+}
+
+static void dry_run_touches_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run("rm -rf .cache; \"$T\" --arch sm_87,90 --dry-run --verbose 64:f16"), 0);
+    assert_has(out, "jg_sm87_");
+    assert_has(out, "jg_sm90_");
+    assert_counts(out, 0, 0, 0);
+    assert_int_equal(run("test ! -e .cache"), 0);
+}
+
+static void default_list_is_the_default(void **state)
+{
+    (void)state;
+    char path[1024];
+    const char *folder = getenv("JG_TEST_TOOLS_DIR");
+    if (!realpath(folder ? folder : "tools", path) || access(path, R_OK) != 0) {
+        print_message("SKIP tools/sizes-default.txt is not there\n");
+        skip();
+    }
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run | sort >default; "
+                         "\"$T\" --arch 87 --dry-run --list '%s/sizes-default.txt' | sort >file; cmp default file", path), 0);
+}
+
+static void cache_that_cannot_be(void **state)
+{
+    (void)state;
+    write_file("plain", "x", 1);
+    assert_int_equal(run("\"$T\" --arch 87 --cache plain/kernels.db 64"), 1);
+    assert_has(err, "plain/kernels.db");
+    assert_has(err, "there is no cache file to fill; give a usable one with --cache FILE");
+    assert_counts(out, 0, 0, 0);
+    assert_int_equal(run("unset HOME; \"$T\" --arch 87 64"), 1);
+    assert_has(err, "--cache FILE");
+    assert_counts(out, 0, 0, 0);
+    assert_int_equal(run("\"$T\" --arch 12 64"), 1);
+    assert_has(err, "12");
+    assert_counts(out, 0, 0, 0);
+}
+
+static void missing_nvrtc(void **state)
+{
+    (void)state;
+    assert_int_equal(run("\"$T\" --arch 87 --cache none.db --nvrtc no-such-library.so 64 96"), 1);
+    assert_has(err, "no-such-library.so");
+    size_t compiled, cached, failed;
+    last_line(out, &compiled, &cached, &failed);
+    assert_int_equal(compiled + cached, 0);
+}
+
+/* ---- tests that compile ---- */
+
+static void second_run_is_cached(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db 64:f16 96x80x112 64:f16"), 0);
+    assert_counts(out, 2, 0, 0); /* equal kernels are made once */
+    assert_has(out, "[1/2] compiled");
+    assert_has(out, "[2/2] compiled");
+    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db 64:f16 96x80x112 128:f16"), 0);
+    assert_counts(out, 1, 2, 0);
+    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db --quiet 64:f16 96x80x112"), 0);
+    assert_string_equal(out, "compiled 0, cached 2, failed 0\n");
+    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db --dry-run 64:f16 200:f16"), 0);
+    assert_has(out, "cached   64:f16  ");
+    assert_has(out, "planned  200:f16  ");
+    assert_int_equal(run("\"$T\" --arch 87,90 --sms 8 --cache twice.db 64:f16"), 0);
+    assert_counts(out, 1, 1, 0);
+}
+
+static void warm_cache_needs_no_nvrtc(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$T\" --arch 87 --cache warm.db 64:f16"), 0);
+    assert_int_equal(run("\"$T\" --arch 87 --cache warm.db --nvrtc no-such-library.so 64:f16"), 0);
+    assert_counts(out, 0, 1, 0);
+}
+
+static void generic_set(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    size_t compiled, cached, failed;
+    assert_int_equal(run("\"$T\" --arch 87 --cache generic.db --generic 64:f16"), 0);
+    last_line(out, &compiled, &cached, &failed);
+    assert_true(compiled >= 2);
+    assert_has(out, "  generic  jg_sm87_");
+}
+
+static void json_parses(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$T\" --arch 87 --cache json.db --json 64:f16 96x80x112"), 0);
+    cJSON *root = cJSON_Parse(out);
+    assert_non_null(root);
+    const cJSON *kernels = cJSON_GetObjectItem(root, "kernels");
+    assert_int_equal(cJSON_GetArraySize(kernels), 2);
+    const cJSON *row = cJSON_GetArrayItem(kernels, 0);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(row, "target")), "sm_87");
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(row, "outcome")), "compiled");
+    assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(row, "ms")) > 0);
+    assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(root, "compiled")) == 2);
+    assert_has(cJSON_GetStringValue(cJSON_GetObjectItem(root, "cache")), "json.db");
+    cJSON_Delete(root);
+    assert_counts(err, 2, 0, 0);
+}
+
+/* Starts a run of many sizes and waits until it has reported its first kernel. */
+static pid_t start_many(const char *cache)
+{
+    char line[256];
+    snprintf(line, sizeof line, "exec \"$T\" --arch 87 --jobs 1 --cache %s --type f16,bf16,f32", cache);
+    pid_t pid = start(line);
+    for (int i = 0; i < 1000; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        read_text("out", out);
+        if (strchr(out, '\n')) return pid;
+    }
+    kill(pid, SIGKILL);
+    fail_msg("no kernel within 10 s");
+    return pid;
+}
+
+static void interrupt_keeps_what_is_done(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < 2; i++) {
+        size_t done, cached, failed, compiled_later, cached_later;
+        char cache[32];
+        snprintf(cache, sizeof cache, "stop%zu.db", i);
+        pid_t pid = start_many(cache);
+        kill(pid, signals[i]);
+        assert_int_equal(finish(pid), 130);
+        assert_has(err, "of 48 kernels are left; run again to go on");
+        last_line(out, &done, &cached, &failed);
+        assert_true(done >= 1 && done < 48);
+        assert_int_equal(cached + failed, 0);
+        /* The first sizes again: what the interrupted run made is there, and one more is made. */
+        assert_int_equal(run("\"$T\" --arch 87 --cache %s --type f16 64 1000", cache), 0);
+        last_line(out, &compiled_later, &cached_later, &failed);
+        assert_int_equal(compiled_later, 1);
+        assert_int_equal(cached_later, 1);
+    }
+}
+
+static void second_interrupt_exits_at_once(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    pid_t pid = start_many("twice-stopped.db");
+    kill(pid, SIGINT);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* equal pending signals would merge */
+    kill(pid, SIGINT);
+    assert_int_equal(finish(pid), 130);
+    /* What was finished is sound. */
+    assert_int_equal(run("\"$T\" --arch 87 --cache twice-stopped.db 64:f16"), 0);
+}
+
+static void full_output_is_an_error(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$T\" --arch 87 --cache full.db 64:f16 >/dev/full"), 1);
+    assert_has(err, "standard output: ");
+}
+
+/* ---- group ---- */
+
+static int make_home(void **state)
+{
+    (void)state;
+    static char reason[512];
+    char tool[2048], folder[1024];
+    const char *bin = getenv("JG_TEST_BIN_DIR");
+    if (!realpath(bin ? bin : "build/bin", folder)) return -1;
+    snprintf(tool, sizeof tool, "%s/jitgemm-prewarm", folder);
+    setenv("T", tool, 1);
+    snprintf(home, sizeof home, "/tmp/jg-prewarm-XXXXXX");
+    if (access(tool, X_OK) != 0 || !mkdtemp(home)) return -1;
+    if (run("\"$T\" --arch 87 --cache probe.db --quiet 64:f16") != 0 && strstr(err, "JG_ERR_NO_NVRTC")) {
+        snprintf(reason, sizeof reason, "no NVRTC: %.400s", err);
+        no_nvrtc = reason;
+    }
+    return 0;
+}
+
+static int remove_home(void **state)
+{
+    (void)state;
+    char line[128];
+    snprintf(line, sizeof line, "rm -rf '%s'", home);
+    return system(line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(usage_errors),
+        cmocka_unit_test(help_and_version),
+        cmocka_unit_test(list_errors),
+        cmocka_unit_test(list_forms),
+        cmocka_unit_test(options_are_defaults),
+        cmocka_unit_test(dry_run_touches_nothing),
+        cmocka_unit_test(default_list_is_the_default),
+        cmocka_unit_test(cache_that_cannot_be),
+        cmocka_unit_test(missing_nvrtc),
+        cmocka_unit_test(second_run_is_cached),
+        cmocka_unit_test(warm_cache_needs_no_nvrtc),
+        cmocka_unit_test(generic_set),
+        cmocka_unit_test(json_parses),
+        cmocka_unit_test(interrupt_keeps_what_is_done),
+        cmocka_unit_test(second_interrupt_exits_at_once),
+        cmocka_unit_test(full_output_is_an_error),
+    };
+    return cmocka_run_group_tests_name("jitgemm-prewarm", tests, make_home, remove_home);
+}

@@ -1,0 +1,404 @@
+/* src/problem_text.c: what each rule of the grammar reads and writes, that writing and reading are inverse for random
+ * problems, and that no string, however bad, does harm. */
+#include "problem.h"
+#include "reference.h"
+
+#include <limits.h>
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static void assert_same_members(const jg_problem *x, const jg_problem *y)
+{
+    assert_true(x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch);
+    assert_true(x->type_a == y->type_a && x->type_b == y->type_b && x->type_c == y->type_c);
+    assert_true(x->op_a == y->op_a && x->op_b == y->op_b && x->order == y->order && x->form == y->form);
+    assert_true(x->lda == y->lda && x->ldb == y->ldb && x->ldc == y->ldc);
+    assert_true(x->stride_a == y->stride_a && x->stride_b == y->stride_b && x->stride_c == y->stride_c);
+    assert_true(x->align_bytes == y->align_bytes && x->reserved == y->reserved);
+}
+
+#define F16 .type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F16
+#define F16_F32 .type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F32
+
+/* A text, what it means, and how it is written back (null: as it was). */
+static const struct {
+    const char *text;
+    jg_problem meaning;
+    const char *written;
+} good[] = {
+    {"1024", {.m = 1024, .n = 1024, .k = 1024}, NULL},
+    {"0", {.m = 0}, NULL},
+    {"7x7x7", {.m = 7, .n = 7, .k = 7}, "7"},
+    {"1x2x3", {.m = 1, .n = 2, .k = 3}, NULL},
+    {"1x2x3x1", {.m = 1, .n = 2, .k = 3, .batch = 1}, "1x2x3"},
+    {"007x1x1", {.m = 7, .n = 1, .k = 1}, "7x1x1"},
+    {"2147483647:f16", {.m = 2147483647, .n = 2147483647, .k = 2147483647, F16}, NULL},
+    {"196x768x768:f16", {.m = 196, .n = 768, .k = 768, F16}, NULL},
+    {"8:f32", {.m = 8, .n = 8, .k = 8, .type_a = JG_F32, .type_b = JG_F32, .type_c = JG_F32}, "8"},
+    {"8:bf16-f16", {.m = 8, .n = 8, .k = 8, .type_a = JG_BF16, .type_b = JG_BF16, .type_c = JG_F16}, NULL},
+    {"8:f16.f16-f32", {.m = 8, .n = 8, .k = 8, F16_F32}, "8:f16-f32"},
+    {"8:f16-f16", {.m = 8, .n = 8, .k = 8, F16}, "8:f16"},
+    {"8:nn", {.m = 8, .n = 8, .k = 8}, "8"},
+    {"8:nt", {.m = 8, .n = 8, .k = 8, .op_b = JG_T}, NULL},
+    {"8:tn", {.m = 8, .n = 8, .k = 8, .op_a = JG_T}, NULL},
+    {"8:tt", {.m = 8, .n = 8, .k = 8, .op_a = JG_T, .op_b = JG_T}, NULL},
+    {"8x9x7:tn:col", {.m = 8, .n = 9, .k = 7, .op_a = JG_T, .order = JG_COL_MAJOR}, NULL},
+    {"8:col:tn:f16",
+     {.m = 8, .n = 8, .k = 8, F16, .op_a = JG_T, .order = JG_COL_MAJOR}, "8:f16:tn:col"}, /* any order of words */
+    {"8:row", {.m = 8, .n = 8, .k = 8}, "8"},
+    {"8:generic", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_GENERIC}, NULL},
+    {"8:specialised", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_SPECIALISED}, NULL},
+    {"8x9x7:lda=10:ldb=11:ldc=12", {.m = 8, .n = 9, .k = 7, .lda = 10, .ldb = 11, .ldc = 12}, NULL},
+    {"8x9x7:lda=7:ldb=9:ldc=9", {.m = 8, .n = 9, .k = 7, .lda = 7, .ldb = 9, .ldc = 9}, "8x9x7"},
+    {"8x9x7:col:lda=8:ldb=10:ldc=11",
+     {.m = 8, .n = 9, .k = 7, .order = JG_COL_MAJOR, .lda = 8, .ldb = 10, .ldc = 11}, "8x9x7:col:ldb=10:ldc=11"},
+    {"8:align=4", {.m = 8, .n = 8, .k = 8, .align_bytes = 4}, NULL},
+    {"8:align=16", {.m = 8, .n = 8, .k = 8, .align_bytes = 16}, "8"},
+    {"8:align=256", {.m = 8, .n = 8, .k = 8, .align_bytes = 256}, "8"},
+    /* Dense strides are filled in, of the leading dimensions where given; others and sharing are written out. */
+    {"2x3x5x4", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_a = 10, .stride_b = 15, .stride_c = 6}, NULL},
+    {"2x3x5x4:lda=8:ldc=4",
+     {.m = 2, .n = 3, .k = 5, .batch = 4, .lda = 8, .ldc = 4, .stride_a = 16, .stride_b = 15, .stride_c = 8}, NULL},
+    {"2x3x5x4:tn:lda=8",
+     {.m = 2, .n = 3, .k = 5, .batch = 4, .op_a = JG_T, .lda = 8, .stride_a = 40, .stride_b = 15, .stride_c = 6}, NULL},
+    {"2x3x5x4:col:ldb=6",
+     {.m = 2, .n = 3, .k = 5, .batch = 4, .order = JG_COL_MAJOR, .ldb = 6, .stride_a = 10, .stride_b = 18, .stride_c = 6},
+     NULL},
+    {"2x3x5x4:sa=0", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_b = 15, .stride_c = 6}, NULL},
+    {"2x3x5x4:sa=0:sb=0:sc=7", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_c = 7}, NULL},
+    {"2x3x5x4:sa=10:sb=15:sc=6",
+     {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_a = 10, .stride_b = 15, .stride_c = 6}, "2x3x5x4"},
+    {"197x197x64x12:f16-f32:nt:sa=64:lda=768",
+     {.m = 197, .n = 197, .k = 64, .batch = 12, F16_F32, .op_b = JG_T, .lda = 768, .stride_a = 64, .stride_b = 12608,
+      .stride_c = 38809},
+     "197x197x64x12:f16-f32:nt:lda=768:sa=64"},
+    {"2x3x5x0", {.m = 2, .n = 3, .k = 5, .batch = 0, .stride_c = 1}, NULL},
+    {"0x3x0x0", {.m = 0, .n = 3, .k = 0, .batch = 0, .stride_c = 1}, NULL},
+};
+
+static void good_texts_mean_what_they_say(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        jg_problem p = {0};
+        char text[256];
+        size_t length;
+        const char *written = good[i].written ? good[i].written : good[i].text;
+        if (jg_problem_parse(good[i].text, &p)) fail_msg("%s", jg_last_error());
+        assert_same_members(&p, &good[i].meaning);
+        assert_int_equal(jg_problem_format(&p, text, sizeof text, &length), JG_OK);
+        assert_string_equal(text, written);
+        assert_int_equal(length, strlen(written));
+    }
+}
+
+/* A text, the status, and what the error text must quote or name. */
+static const struct {
+    const char *text;
+    jg_status status;
+    const char *named;
+} bad[] = {
+    {"", JG_ERR_PARSE, "\"\" is not a size"},
+    {":f16", JG_ERR_PARSE, "\"\" is not a size"},
+    {"12x34", JG_ERR_PARSE, "\"12x34\" is not a size"},
+    {"1x2x3x4x5", JG_ERR_PARSE, "\"1x2x3x4x5\""},
+    {"1x2x", JG_ERR_PARSE, "\"1x2x\""},
+    {"8x", JG_ERR_PARSE, "\"8x\""},
+    {"x8", JG_ERR_PARSE, "\"x8\""},
+    {"1xx3", JG_ERR_PARSE, "\"1xx3\""},
+    {"-8", JG_ERR_PARSE, "\"-8\""},
+    {"+8", JG_ERR_PARSE, "\"+8\""},
+    {" 8", JG_ERR_PARSE, "\" 8\""},
+    {"8 ", JG_ERR_PARSE, "\"8 \""},
+    {"8.0", JG_ERR_PARSE, "\"8.0\""},
+    {"0x10", JG_ERR_PARSE, "\"0x10\""},
+    {"9223372036854775808", JG_ERR_PARSE, "\"9223372036854775808\""},
+    {"99999999999999999999999", JG_ERR_PARSE, "\"99999999999999999999999\""},
+    {"f16", JG_ERR_PARSE, "\"f16\" is not a size"},
+    {"8:f17", JG_ERR_PARSE, "\"f17\" is not known"},
+    {"8:F16", JG_ERR_PARSE, "\"F16\""},
+    {"8:", JG_ERR_PARSE, "\"\" is not known"},
+    {"8::f16", JG_ERR_PARSE, "\"\" is not known"},
+    {"8:f16:", JG_ERR_PARSE, "\"\" is not known"},
+    {"8:f16.f16", JG_ERR_PARSE, "\"f16.f16\""},
+    {"8:f16-", JG_ERR_PARSE, "\"f16-\""},
+    {"8:-f16", JG_ERR_PARSE, "\"-f16\""},
+    {"8:f16.-f32", JG_ERR_PARSE, "\"f16.-f32\""},
+    {"8:f16-f32-f32", JG_ERR_PARSE, "\"f16-f32-f32\""},
+    {"8:n", JG_ERR_PARSE, "\"n\""},
+    {"8:nnn", JG_ERR_PARSE, "\"nnn\""},
+    {"8:rows", JG_ERR_PARSE, "\"rows\""},
+    {"8:generi", JG_ERR_PARSE, "\"generi\""},
+    {"8:lda", JG_ERR_PARSE, "\"lda\""},
+    {"8:lda=", JG_ERR_PARSE, "\"lda=\" needs a number"},
+    {"8:lda=-9", JG_ERR_PARSE, "\"lda=-9\" needs a number"},
+    {"8:lda=9223372036854775808", JG_ERR_PARSE, "\"lda=9223372036854775808\""},
+    {"8:ldd=9", JG_ERR_PARSE, "\"ldd=9\""},
+    {"8:align=4294967296", JG_ERR_PARSE, "\"align=4294967296\""},
+    {"8:f16:f16", JG_ERR_PARSE, "\"f16\" says again"},
+    {"8:nn:row:tt", JG_ERR_PARSE, "\"tt\" says again"},
+    {"8:row:col", JG_ERR_PARSE, "\"col\" says again"},
+    {"8:generic:specialised", JG_ERR_PARSE, "\"specialised\" says again"},
+    {"8:lda=9:lda=9", JG_ERR_PARSE, "\"lda=9\" says again"},
+    {"8:align=8:align=8", JG_ERR_PARSE, "\"align=8\" says again"},
+    {"8x8x8x2:sc=64:sc=64", JG_ERR_PARSE, "\"sc=64\" says again"},
+    {"8:align=3", JG_ERR_VALUE, "align_bytes = 3"},
+    {"8:f32-f16", JG_ERR_TYPE, "f32 x f32 -> f16"},
+    {"8:f16.bf16-f32", JG_ERR_TYPE, "f16 x bf16 -> f32"},
+    {"2147483648", JG_ERR_SIZE, "m = 2147483648"},
+    {"8x8x8x2147483648", JG_ERR_SIZE, "batch = 2147483648"},
+    {"8:lda=7", JG_ERR_LEADING_DIMENSION, "lda = 7"},
+    {"8x8x8x2:lda=7", JG_ERR_LEADING_DIMENSION, "lda = 7"},
+    {"8x8x8x2:sc=63", JG_ERR_SIZE, "stride_c = 63"},
+    {"8x8x8x2:sc=0", JG_ERR_SIZE, "stride_c = 0"},
+    {"8:ldc=2305843009213693952", JG_ERR_OVERFLOW, "C ends"},
+    {"2x1x1x3:lda=1000000000000000000", JG_ERR_OVERFLOW, "A ends"},
+    {"4x1x1x3:lda=3000000000000000000", JG_ERR_OVERFLOW, "A ends"}, /* the dense stride itself does not fit */
+};
+
+static void bad_texts_are_named_and_change_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        jg_problem before = {.m = 5, .n = 6, .k = 7}, p = before;
+        jg_status status = jg_problem_parse(bad[i].text, &p);
+        if (status != bad[i].status || !strstr(jg_last_error(), bad[i].named))
+            fail_msg("\"%s\": %s, %s", bad[i].text, jg_status_name(status), jg_last_error());
+        assert_same_members(&p, &before);
+    }
+}
+
+static void words_not_given_keep_what_was_there(void **state)
+{
+    (void)state;
+    const jg_problem defaults = {.m = 1, .batch = 3, .type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F32, .op_b = JG_T,
+                                 .order = JG_COL_MAJOR, .form = JG_FORM_GENERIC, .ldc = 100, .stride_a = 1000,
+                                 .align_bytes = 8};
+    jg_problem p = defaults, expected = defaults;
+    assert_int_equal(jg_problem_parse("10x20x30:specialised", &p), JG_OK);
+    expected.m = 10;
+    expected.n = 20;
+    expected.k = 30;
+    expected.form = JG_FORM_SPECIALISED;
+    expected.stride_b = 20 * 30;
+    expected.stride_c = 100 * 20;
+    assert_same_members(&p, &expected);
+    p = defaults;
+    assert_int_equal(jg_problem_parse("10:row:nn:bf16", &p), JG_OK);
+    assert_true(p.type_a == JG_BF16 && p.type_b == JG_BF16 && p.type_c == JG_BF16);
+    assert_true(p.order == JG_ROW_MAJOR && p.op_b == JG_N && p.batch == 3 && p.stride_b == 100);
+}
+
+/* A valid problem, with every member away from its default half of the time. */
+static jg_problem random_problem(uint64_t *random)
+{
+    static const int64_t sizes[] = {0, 1, 2, 7, 64, 65, 4096, 2147483647};
+    static const jg_type types[][2] = {{JG_DEFAULT_TYPE, JG_DEFAULT_TYPE}, {JG_F32, JG_F32}, {JG_F16, JG_DEFAULT_TYPE},
+                                       {JG_F16, JG_F32}, {JG_F16, JG_BF16}, {JG_BF16, JG_F16}, {JG_BF16, JG_F32}};
+#define PICK(n) (reference_random(random) % (n))
+    size_t t = PICK(COUNT(types));
+    jg_problem p = {.m = sizes[PICK(8)], .n = sizes[PICK(8)], .k = sizes[PICK(8)], .type_a = types[t][0],
+                    .type_c = types[t][1], .op_a = PICK(2), .op_b = PICK(2), .order = PICK(2), .form = PICK(3)};
+    if (PICK(4) == 0) p.n = p.k = p.m;
+    if (PICK(2)) p.type_b = p.type_a;
+    if (PICK(2)) p.align_bytes = 1u << PICK(13);
+    int64_t longest = p.m > p.n ? p.m : p.n;
+    if (p.k > longest) longest = p.k;
+    if (PICK(2)) p.lda = longest + 1 + (int64_t)PICK(9);
+    if (PICK(2)) p.ldb = longest + 1 + (int64_t)PICK(9);
+    if (PICK(2)) p.ldc = longest + 1 + (int64_t)PICK(9);
+    if (longest < 5000 && PICK(2)) {
+        p.batch = (int64_t)PICK(5);
+        reference_pack(&p);
+        if (PICK(2)) p.stride_a = (int64_t)PICK(1000);
+        if (PICK(2)) p.stride_b = (int64_t)PICK(2) * 77;
+        if (PICK(2)) p.stride_c += (int64_t)PICK(1000);
+    }
+    return p;
+#undef PICK
+}
+
+static void writing_and_reading_are_inverse(void **state)
+{
+    (void)state;
+    uint64_t random = 2024;
+    int batched = 0, tried = 0;
+    while (tried < 20000) {
+        jg_problem p = random_problem(&random), back = {0};
+        problem before, after;
+        char text[256], again[256];
+        if (problem_canonicalise(&p, &before) == JG_ERR_OVERFLOW) continue; /* 2^31 rows of 2^31 f32 */
+        tried++;
+        batched += p.batch > 1;
+        if (jg_problem_format(&p, text, sizeof text, NULL)) fail_msg("%s", jg_last_error());
+        if (jg_problem_parse(text, &back)) fail_msg("%s", jg_last_error());
+        assert_int_equal(problem_canonicalise(&back, &after), JG_OK);
+        if (memcmp(&before, &after, sizeof before) != 0) fail_msg("%s reads back as another problem", text);
+        assert_int_equal(jg_problem_format(&back, again, sizeof again, NULL), JG_OK);
+        assert_string_equal(text, again);
+    }
+    assert_true(batched > 4000);
+}
+
+static void the_longest_text_fits(void **state)
+{
+    (void)state;
+    /* Single elements, so that leading dimensions and strides can have 19 digits each. */
+    jg_problem p = {.m = 1, .n = 1, .k = 1, .batch = 2, .type_a = JG_BF16, .type_c = JG_F16, .op_a = JG_T,
+                    .op_b = JG_T, .order = JG_COL_MAJOR, .form = JG_FORM_SPECIALISED, .lda = INT64_MAX,
+                    .ldb = INT64_MAX, .ldc = INT64_C(4000000000000000000), .stride_a = INT64_C(4000000000000000000),
+                    .stride_b = INT64_C(4000000000000000001), .stride_c = INT64_C(4000000000000000001),
+                    .align_bytes = 8};
+    char text[256];
+    size_t length;
+    assert_int_equal(jg_problem_format(&p, text, sizeof text, &length), JG_OK);
+    assert_true(length > 170 && length < 256);
+    assert_int_equal(strlen(text), length);
+}
+
+static void short_buffers_cut_as_snprintf_does(void **state)
+{
+    (void)state;
+    const jg_problem p = {.m = 11, .n = 22, .k = 33};
+    char text[16];
+    size_t length = 0;
+    assert_int_equal(jg_problem_format(&p, NULL, 0, &length), JG_OK);
+    assert_int_equal(length, 8);
+    for (size_t size = 1; size < sizeof text; size++) {
+        memset(text, '#', sizeof text);
+        assert_int_equal(jg_problem_format(&p, text, size, NULL), JG_OK);
+        size_t kept = size - 1 < 8 ? size - 1 : 8;
+        assert_true(strlen(text) == kept && strncmp(text, "11x22x33", kept) == 0);
+        for (size_t i = kept + 1; i < sizeof text; i++) assert_true(text[i] == '#');
+    }
+}
+
+static void bad_arguments(void **state)
+{
+    (void)state;
+    char text[8] = "kept";
+    jg_problem p = {.m = 4, .n = 4, .k = 4}, broken = {.m = -1};
+    assert_int_equal(jg_problem_parse(NULL, &p), JG_ERR_NULL);
+    assert_int_equal(jg_problem_parse("8", NULL), JG_ERR_NULL);
+    assert_int_equal(jg_problem_format(NULL, text, sizeof text, NULL), JG_ERR_NULL);
+    assert_int_equal(jg_problem_format(&p, NULL, 8, NULL), JG_ERR_NULL);
+    assert_int_equal(jg_problem_format(&broken, text, sizeof text, NULL), JG_ERR_SIZE);
+    assert_string_equal(text, "kept");
+}
+
+/* Cuts, doubles and replaces pieces of good texts; each result must be refused whole or taken whole. */
+static void no_string_does_harm(void **state)
+{
+    (void)state;
+    static const char alphabet[] = "0123456789x:=.-fbntrowcldasg \n\xff\x80%";
+    uint64_t random = 7;
+    int taken = 0;
+    for (int round = 0; round < 100000; round++) {
+        const char *from = good[reference_random(&random) % COUNT(good)].text;
+        size_t length = strlen(from);
+        char *text = malloc(length + 9); /* of its own size, so that a sanitizer sees a read past the end */
+        memcpy(text, from, length + 1);
+        for (int edits = (int)(reference_random(&random) % 4); edits >= 0 && length > 0; edits--)
+            text[reference_random(&random) % length] = alphabet[reference_random(&random) % (sizeof alphabet - 1)];
+        if (reference_random(&random) % 4 == 0) text[reference_random(&random) % (length + 1)] = 0;
+        jg_problem before = {.m = 5, .ldc = 3}, p = before;
+        jg_status status = jg_problem_parse(text, &p);
+        problem checked;
+        if (status == JG_OK) {
+            taken++;
+            assert_int_equal(problem_canonicalise(&p, &checked), JG_OK);
+        } else {
+            assert_true(jg_last_error()[0] != 0 && status < 10);
+            assert_same_members(&p, &before);
+        }
+        free(text);
+    }
+    assert_in_range(taken, 1000, 99000);
+}
+
+static void long_texts_are_cut_in_the_error(void **state)
+{
+    (void)state;
+    static char text[100001];
+    jg_problem p = {0};
+    memset(text, 'y', sizeof text - 1);
+    assert_int_equal(jg_problem_parse(text, &p), JG_ERR_PARSE);
+    assert_true(strlen(jg_last_error()) < 1000);
+    assert_non_null(strstr(jg_last_error(), "is not a size"));
+}
+
+/* Where the system has a locale with digit grouping, it must not show. */
+static void locales_do_not_matter(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "hi_IN.UTF-8", "en_US.UTF-8", "tr_TR.UTF-8"};
+    char text[256];
+    int found = 0;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (!setlocale(LC_ALL, names[i])) continue;
+        found++;
+        jg_problem p = {0};
+        assert_int_equal(jg_problem_parse("1234567x1000000x3:specialised", &p), JG_OK);
+        assert_int_equal(jg_problem_format(&p, text, sizeof text, NULL), JG_OK);
+        assert_string_equal(text, "1234567x1000000x3:specialised");
+    }
+    setlocale(LC_ALL, "C");
+    if (found == 0) {
+        print_message("SKIP no locale other than C is installed\n");
+        skip();
+    }
+}
+
+/* The lists that the tests and benches run must all be problems. */
+static void shape_lists_parse(void **state)
+{
+    (void)state;
+    const struct {
+        const char *path;
+        int problems;
+    } lists[] = {{"tests/shapes/resnet50.txt", 21},
+                 {"tests/shapes/vit_b16.txt", 8},
+                 {"tests/shapes/common16.txt", 16}};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        FILE *file = fopen(lists[i].path, "r");
+        char line[512];
+        int problems = 0;
+        if (!file) fail_msg("%s: run the tests in the root of the source tree", lists[i].path);
+        while (fgets(line, sizeof line, file)) {
+            jg_problem p = {0};
+            line[strcspn(line, " \t#\n")] = 0;
+            if (line[0] == 0) continue;
+            problems++;
+            if (jg_problem_parse(line, &p)) fail_msg("%s: %s", lists[i].path, jg_last_error());
+            assert_true(p.m > 0 && p.n > 0 && p.k > 0);
+        }
+        fclose(file);
+        assert_int_equal(problems, lists[i].problems);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_texts_mean_what_they_say),
+        cmocka_unit_test(bad_texts_are_named_and_change_nothing),
+        cmocka_unit_test(words_not_given_keep_what_was_there),
+        cmocka_unit_test(writing_and_reading_are_inverse),
+        cmocka_unit_test(the_longest_text_fits),
+        cmocka_unit_test(short_buffers_cut_as_snprintf_does),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(no_string_does_harm),
+        cmocka_unit_test(long_texts_are_cut_in_the_error),
+        cmocka_unit_test(locales_do_not_matter),
+        cmocka_unit_test(shape_lists_parse),
+    };
+    return cmocka_run_group_tests_name("problem_text", tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* Reads the command line of jitgemm-prewarm: see prewarm_args.h.
+ *
+ * Options may stand before or after the sizes they apply to, so parsing has two steps: first all words are
+ * collected, then the sizes are read with the types and ops that the options gave as defaults. */
+#include "prewarm_args.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TYPES_MAX 16
+#define OPS_MAX 4
+#define JOBS_MAX 16 /* more gain nothing: the compiler's own locks */
+
+static const char usage[] =
+    "usage: jitgemm-prewarm [OPTION]... [SIZE]...\n"
+    "Compiles matrix-product kernels ahead of time into the jitgemm cache file.\n"
+    "\n"
+    "SIZE is N, MxNxK or MxNxKxBATCH, with words after colons, e.g. 1024, 196x768x768:f16,\n"
+    "197x197x64x12:f16-f32:nt. Without any: the squares 64, 128 ... 1024 in f16 and f32.\n"
+    "\n"
+    "What to compile\n"
+    "  --list FILE     read sizes from FILE, one a line; - is standard input; may be repeated\n"
+    "  --type T,...    types of sizes that name none: f32, f16, bf16, f16-f32 ...\n"
+    "  --op OP,...     transposes of sizes that name none: nn, nt, tn, tt\n"
+    "  --order ORDER   storage of sizes that name none: row or col\n"
+    "  --generic       also the generic kernels, which serve every size\n"
+    "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU\n"
+    "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
+    "How\n"
+    "  --jobs N        compiles at once; default one a processor; at most 16\n"
+    "  --cache FILE    cache file; default $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db\n"
+    "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
+    "  --dry-run       say what would be compiled and why; change nothing\n"
+    "Output\n"
+    "  --json          one JSON object on standard output; all else on standard error\n"
+    "  --quiet         only errors and the last line\n"
+    "  --verbose       also the library's messages\n"
+    "  --help, --version\n"
+    "\n"
+    "The last line is \"compiled N, cached N, failed N\". Exit status: 0 done, 1 something failed,\n"
+    "2 bad command line or list, 130 interrupted (what is done is kept; run again to go on).\n";
+
+enum {
+    OPTION_LIST = 256, OPTION_TYPE, OPTION_OP, OPTION_ORDER, OPTION_ARCH, OPTION_SMS, OPTION_JOBS,
+    OPTION_CACHE, OPTION_NVRTC, OPTION_HELP, OPTION_VERSION
+};
+
+/* One place where sizes come from, in the order given. */
+typedef struct source {
+    const char *text; /* a problem text, or a file name */
+    int is_list;
+} source;
+
+/* The words of the command line before they are combined. */
+typedef struct words {
+    jg_problem types[TYPES_MAX]; /* only the types are set */
+    jg_problem ops[OPS_MAX];     /* only the ops are set */
+    size_t type_count, op_count;
+    jg_order order;
+    source *sources;
+    size_t source_count;
+} words;
+
+__attribute__((format(printf, 1, 2)))
+static int usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("jitgemm-prewarm: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("\n", stderr);
+    va_end(arguments);
+    return EXIT_USAGE;
+}
+
+static int parse_number(const char *option, const char *text, long max, long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtol(text, &end, 10);
+    if (end == text || *end != 0 || errno != 0 || *number < 1 || *number > max)
+        return usage_error("%s: \"%s\" is not a number from 1 to %ld", option, text, max);
+    return -1;
+}
+
+/* f16, bf16, f16-f32 ... The library's own grammar is the judge, so that new types need no change here. */
+static int add_type(words *w, prewarm_args *args, const char *word)
+{
+    (void)args;
+    char text[64];
+    jg_problem problem = {0};
+    int fits = (size_t)snprintf(text, sizeof text, "1:%s", word) < sizeof text && !strchr(word, ':');
+    if (!fits || jg_problem_parse(text, &problem) != JG_OK || problem.type_a == JG_DEFAULT_TYPE)
+        return usage_error("--type: \"%s\" is no type; use f32, f16, bf16, f16-f32, f16-bf16 ...", word);
+    if (w->type_count == TYPES_MAX) return usage_error("--type: more than %d types", TYPES_MAX);
+    w->types[w->type_count++] = problem;
+    return -1;
+}
+
+static int add_op(words *w, prewarm_args *args, const char *word)
+{
+    (void)args;
+    static const struct { const char *name; jg_op a, b; } ops[] = {
+        {"nn", JG_N, JG_N}, {"nt", JG_N, JG_T}, {"tn", JG_T, JG_N}, {"tt", JG_T, JG_T}};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        if (strcmp(word, ops[i].name) != 0) continue;
+        if (w->op_count == OPS_MAX) return usage_error("--op: more than %d ops", OPS_MAX);
+        w->ops[w->op_count++] = (jg_problem){.op_a = ops[i].a, .op_b = ops[i].b};
+        return -1;
+    }
+    return usage_error("--op: \"%s\" is none of nn, nt, tn, tt", word);
+}
+
+static int add_arch(words *w, prewarm_args *args, const char *word)
+{
+    (void)w;
+    const char *digits = strncmp(word, "sm_", 3) == 0 ? word + 3 : word;
+    size_t length = strspn(digits, "0123456789");
+    if (length < 2 || length > 3 || digits[length] != 0)
+        return usage_error("--arch: \"%s\" is no architecture; write it as sm_87 or 87", word);
+    if (args->arch_count == PREWARM_ARCHS_MAX) return usage_error("--arch: more than %d", PREWARM_ARCHS_MAX);
+    args->archs[args->arch_count++] = atoi(digits);
+    return -1;
+}
+
+/* Gives each word of a comma list to `add`. */
+static int each_word(const char *list, words *w, prewarm_args *args, int (*add)(words *, prewarm_args *, const char *))
+{
+    char word[64];
+    for (const char *next = list;; next++) {
+        size_t length = strcspn(next, ",");
+        if (length >= sizeof word) return usage_error("\"%s\" is too long", list);
+        memcpy(word, next, length);
+        word[length] = 0;
+        int status = add(w, args, word);
+        if (status >= 0) return status;
+        next += length;
+        if (*next == 0) return -1;
+    }
+}
+
+static int parse_order(words *w, const char *text)
+{
+    w->order = strcmp(text, "col") == 0 ? JG_COL_MAJOR : JG_ROW_MAJOR;
+    return w->order == JG_COL_MAJOR || strcmp(text, "row") == 0
+               ? -1 : usage_error("--order: \"%s\" is neither row nor col", text);
+}
+
+static int parse_path(const char *option, const char *text, const char **path)
+{
+    *path = text;
+    return *text ? -1 : usage_error("%s needs a file name", option);
+}
+
+static void add_source(words *w, const char *text, int is_list)
+{
+    w->sources[w->source_count++] = (source){text, is_list};
+}
+
+static int apply_option(int option, char *value, words *w, prewarm_args *args)
+{
+    long number;
+    int status;
+    switch (option) {
+    case OPTION_LIST: add_source(w, value, 1); return -1;
+    case OPTION_TYPE: return each_word(value, w, args, add_type);
+    case OPTION_OP: return each_word(value, w, args, add_op);
+    case OPTION_ARCH: return each_word(value, w, args, add_arch);
+    case OPTION_ORDER: return parse_order(w, value);
+    case OPTION_CACHE: return parse_path("--cache", value, &args->cache_path);
+    case OPTION_NVRTC: return parse_path("--nvrtc", value, &args->nvrtc_path);
+    case OPTION_SMS:
+        status = parse_number("--sms", value, 1024, &number);
+        args->sm_count = (int)number;
+        return status;
+    case OPTION_JOBS:
+        status = parse_number("--jobs", value, 1024, &number);
+        args->jobs = number < JOBS_MAX ? (uint32_t)number : JOBS_MAX;
+        return status;
+    case OPTION_HELP: fputs(usage, stdout); return 0;
+    case OPTION_VERSION: printf("jitgemm-prewarm %s\n", jg_version()); return 0;
+    }
+    return usage_error("option %d has no code", option); /* a hole in the table above */
+}
+
+/* Takes argv apart. Words that are no options are sizes; a bare - is a list on standard input. */
+static int collect(int argc, char **argv, words *w, prewarm_args *args)
+{
+    const struct option options[] = {
+        {"list", required_argument, NULL, OPTION_LIST},   {"type", required_argument, NULL, OPTION_TYPE},
+        {"op", required_argument, NULL, OPTION_OP},       {"order", required_argument, NULL, OPTION_ORDER},
+        {"arch", required_argument, NULL, OPTION_ARCH},   {"sms", required_argument, NULL, OPTION_SMS},
+        {"jobs", required_argument, NULL, OPTION_JOBS},   {"cache", required_argument, NULL, OPTION_CACHE},
+        {"nvrtc", required_argument, NULL, OPTION_NVRTC}, {"generic", no_argument, &args->generic, 1},
+        {"json", no_argument, &args->json, 1},            {"dry-run", no_argument, &args->dry_run, 1},
+        {"quiet", no_argument, &args->quiet, 1},          {"verbose", no_argument, &args->verbose, 1},
+        {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
+        {0}};
+    int option, status = -1;
+    opterr = 0;
+    while (status < 0 && (option = getopt_long(argc, argv, "-:", options, NULL)) != -1) {
+        if (option == 0) continue; /* a flag, already set */
+        if (option == 1) add_source(w, optarg, strcmp(optarg, "-") == 0);
+        else if (option == ':') status = usage_error("%s needs a value; see --help", argv[optind - 1]);
+        else if (option == '?' && optopt > ' ' && optopt < 256)
+            status = usage_error("unknown option -%c; see --help", optopt);
+        else if (option == '?') status = usage_error("bad option %s; see --help", argv[optind - 1]);
+        else status = apply_option(option, optarg, w, args);
+    }
+    for (; status < 0 && optind < argc; optind++) add_source(w, argv[optind], 0); /* after -- */
+    return status;
+}
+
+/* Every given type with every given op. Returns how many defaults that makes. */
+static size_t combine_defaults(words *w, jg_problem defaults[TYPES_MAX * OPS_MAX])
+{
+    size_t count = 0;
+    if (w->type_count == 0) w->types[w->type_count++] = (jg_problem){0};
+    if (w->op_count == 0) w->ops[w->op_count++] = (jg_problem){0};
+    for (size_t t = 0; t < w->type_count; t++)
+        for (size_t o = 0; o < w->op_count; o++)
+            defaults[count++] = (jg_problem){
+                .type_a = w->types[t].type_a, .type_b = w->types[t].type_b, .type_c = w->types[t].type_c,
+                .op_a = w->ops[o].op_a, .op_b = w->ops[o].op_b, .order = w->order};
+    return count;
+}
+
+/* The 16 common squares; the types too, unless options gave them. */
+static int add_common_sizes(words *w, sizelist *sizes)
+{
+    jg_problem defaults[TYPES_MAX * OPS_MAX];
+    if (w->type_count == 0) {
+        w->types[w->type_count++] = (jg_problem){.type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F16};
+        w->types[w->type_count++] = (jg_problem){.type_a = JG_F32, .type_b = JG_F32, .type_c = JG_F32};
+    }
+    size_t count = combine_defaults(w, defaults);
+    for (int size = 64; size <= 1024; size += 64) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", size);
+        if (sizelist_add(sizes, text, defaults, count) != 0) return -1;
+    }
+    return 0;
+}
+
+static int read_sources(words *w, sizelist *sizes)
+{
+    jg_problem defaults[TYPES_MAX * OPS_MAX];
+    if (w->source_count == 0) return add_common_sizes(w, sizes);
+    size_t count = combine_defaults(w, defaults);
+    for (size_t i = 0; i < w->source_count; i++) {
+        const source *s = &w->sources[i];
+        int failed = s->is_list ? sizelist_read(sizes, s->text, defaults, count)
+                                : sizelist_add(sizes, s->text, defaults, count);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+int prewarm_args_parse(int argc, char **argv, prewarm_args *args)
+{
+    words w = {0};
+    *args = (prewarm_args){0};
+    w.sources = calloc((size_t)argc + 1, sizeof *w.sources);
+    if (!w.sources) return usage_error("out of memory");
+    int status = collect(argc, argv, &w, args);
+    if (status < 0 && args->sm_count && !args->arch_count)
+        status = usage_error("--sms needs --arch: a GPU's own count is known");
+    if (status < 0 && read_sources(&w, &args->sizes) != 0) status = usage_error("%s", args->sizes.error);
+    if (status < 0 && args->sizes.count == 0) status = usage_error("the lists hold no size");
+    free(w.sources);
+    if (status >= 0) prewarm_args_free(args);
+    return status;
+}
+
+void prewarm_args_free(prewarm_args *args)
+{
+    sizelist_free(&args->sizes);
+}

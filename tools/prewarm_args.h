@@ -1,0 +1,29 @@
+/* The command line of jitgemm-prewarm: argv in, problems and settings out. */
+#ifndef JG_TOOLS_PREWARM_ARGS_H
+#define JG_TOOLS_PREWARM_ARGS_H
+
+#include "jitgemm.h"
+#include "sizelist.h"
+
+#define PREWARM_ARCHS_MAX 16
+
+/* Zero everywhere means "the library's default". Texts point into argv. */
+typedef struct prewarm_args {
+    sizelist sizes;
+    int archs[PREWARM_ARCHS_MAX]; /* arch_count = 0: this machine's own device */
+    size_t arch_count;
+    int sm_count;
+    uint32_t jobs;
+    const char *cache_path, *nvrtc_path;
+    int generic, json, dry_run, quiet, verbose;
+} prewarm_args;
+
+enum { EXIT_USAGE = 2 };
+
+/* Fills in *args. Returns -1 to go on, else the status to exit with: 0 after --help or --version, EXIT_USAGE
+ * after a message on standard error. */
+int prewarm_args_parse(int argc, char **argv, prewarm_args *args);
+
+void prewarm_args_free(prewarm_args *args);
+
+#endif

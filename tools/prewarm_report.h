@@ -1,0 +1,41 @@
+/* What a prewarm did: steps of the progress callback in; counts, a list of failures and JSON out. */
+#ifndef JG_TOOLS_PREWARM_REPORT_H
+#define JG_TOOLS_PREWARM_REPORT_H
+
+#include <stdio.h>
+
+#include "jitgemm.h"
+
+/* One kernel. Texts are the row's own; outcome is "compiled", "cached", "failed" or, in a dry run, "planned". */
+typedef struct report_row {
+    char *problem, *kernel, *error;
+    const char *outcome;
+    double ms;
+} report_row;
+
+/* Zero-initialise; free with report_free. */
+typedef struct report {
+    report_row *rows;
+    size_t count, capacity;
+    size_t compiled, cached, failed;
+    int interrupted;
+    double elapsed_ms;
+    char cache_path[512];
+} report;
+
+/* Adds a row with copies of the texts. Returns it, or null if memory ran out. */
+report_row *report_add(report *r, const char *outcome, const char *problem, const char *kernel, const char *error,
+                       double ms);
+
+/* Lists the failed rows from `first` on, each with its reason; a reason that repeats is written once. */
+void report_failures(const report *r, size_t first, FILE *stream);
+
+/* Writes everything as one JSON object. Returns 0, or -1 if memory ran out. */
+int report_json(const report *r, FILE *stream);
+
+/* "compiled N, cached N, failed N", the line that scripts read. */
+void report_last_line(const report *r, FILE *stream);
+
+void report_free(report *r);
+
+#endif

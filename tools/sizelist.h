@@ -1,0 +1,34 @@
+/* Size lists: problem texts in, jg_problem structs out.
+ *
+ * A list is a text file with one problem a line, as jg_problem_parse reads it. `#` starts a comment; blank
+ * lines, blanks around a problem and CRLF line ends are ignored. Tools and the demo share this reader, so
+ * that one file can feed all of them. */
+#ifndef JG_TOOLS_SIZELIST_H
+#define JG_TOOLS_SIZELIST_H
+
+#include <stddef.h>
+
+#include "jitgemm.h"
+
+#define SIZELIST_LINE_MAX 512 /* bytes in a line, without its end; far more than any problem needs */
+
+/* Zero-initialise; free with sizelist_free. `error` says why the last failing call failed. */
+typedef struct sizelist {
+    jg_problem *items;
+    size_t count, capacity;
+    char error[SIZELIST_LINE_MAX + 1024];
+} sizelist;
+
+/* Adds one problem text. Each of `defaults` gives the words that the text leaves out, and the text is added
+ * once for each; variants that come out equal (because the text has all the words) are added once.
+ * Returns 0, or -1 with list->error set and the list as it was. */
+int sizelist_add(sizelist *list, const char *text, const jg_problem *defaults, size_t default_count);
+
+/* Adds all problems of a file; "-" is standard input. Returns 0, or -1 with list->error = "FILE:LINE: reason"
+ * (without LINE where the file as a whole cannot be read); the problems of earlier lines stay in the list. */
+int sizelist_read(sizelist *list, const char *path, const jg_problem *defaults, size_t default_count);
+
+/* Frees what the list holds and makes it empty. */
+void sizelist_free(sizelist *list);
+
+#endif
