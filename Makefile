@@ -38,7 +38,7 @@ SHARED := $(BUILD)/lib/libjitgemm.so.$(VERSION)
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo test test-gpu check-tools asan tsan install uninstall clean help
+.PHONY: all lib tools examples deps demo test test-gpu bundle asan tsan install uninstall clean help
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -97,7 +97,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # The demo checks its results with the tests' oracle and reads the tests' shapes.
-$(BUILD)/examples/10_demo: $(BUILD)/obj/tests/reference.o $(BUILD)/obj/tools/sizelist.o
+$(BUILD)/examples/10_demo: $(BUILD)/obj/tests/reference.o $(BUILD)/obj/tools/sizelist.o $(BUILD)/obj/tools/progress.o
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
 	@mkdir -p $(@D)
@@ -136,7 +136,13 @@ test: deps
 ## test-gpu     the numeric tests on this machine's GPU
 test-gpu:
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric
-	@$(TEST_ENV) sh tests/run.sh $(BUILD)/tests/gpu_numeric
+	@BUILD=$(BUILD) sh tests/gpu.sh
+
+## bundle       collect in build/bundle/lib the shared libraries that build/ needs, for a device without packages
+bundle:
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric
+	@mkdir -p $(BUILD)/bundle/lib
+	@ldd $(BUILD)/tests/gpu_numeric $(TOOLS) | sed -n 's/.*=> \(.*\(sqlite3\|xxhash\|cmocka\|cjson\)[^ ]*\) .*/\1/p' | sort -u | xargs -I{} cp -L {} $(BUILD)/bundle/lib/
 
 ## asan         the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 asan: deps

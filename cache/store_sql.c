@@ -149,12 +149,17 @@ static int is_new(store *s)
 
 store_status store_sql_create(store *s)
 {
-    if (!is_new(s)) return STORE_OK;
-    store_status status = store_sql_begin(s);
-    if (status != STORE_OK) return status;
-    /* Another process may have made it between the two looks. */
-    if (is_new(s)) status = store_sql_run(s, schema, "create the tables");
-    return store_sql_end(s, status);
+    store_status status = STORE_OK;
+    if (is_new(s)) {
+        if ((status = store_sql_begin(s)) != STORE_OK) return status;
+        /* Another process may have made it between the two looks. */
+        if (is_new(s)) status = store_sql_run(s, schema, "create the tables");
+        status = store_sql_end(s, status);
+    }
+    /* Only now: the header must be in the file itself, not in a -wal beside it, see check_header. Where the file system
+     * cannot do WAL, or another process is just using the file, the store works on without. */
+    if (status == STORE_OK) sqlite3_exec(s->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+    return status;
 }
 
 store_status store_sql_prepare(store *s)
@@ -190,7 +195,7 @@ void store_sql_configure(store *s)
         sqlite3_db_config(s->db, settings[i].option, settings[i].value, (int *)NULL);
     sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
     sqlite3_exec(s->db, "PRAGMA cell_size_check=1; PRAGMA temp_store=MEMORY; PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
-    sqlite3_exec(s->db, s->read_only ? "PRAGMA query_only=1" : "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+    if (s->read_only) sqlite3_exec(s->db, "PRAGMA query_only=1", NULL, NULL, NULL);
 }
 
 store_status store_sql_recreate(store *s)
@@ -199,10 +204,9 @@ store_status store_sql_recreate(store *s)
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_RESET_DATABASE, 1, (int *)NULL);
     store_status status = store_sql_run(s, "VACUUM", "empty the damaged file");
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_RESET_DATABASE, 0, (int *)NULL);
+    sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL); /* see store_sql_create */
     if (status == STORE_OK) status = store_sql_create(s);
-    if (status != STORE_OK) return status;
-    store_sql_configure(s);
-    return store_sql_prepare(s);
+    return status == STORE_OK ? store_sql_prepare(s) : status;
 }
 
 store_status store_enter(store *s)

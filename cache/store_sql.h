@@ -67,7 +67,8 @@ store_status store_fail(const store *s, store_status status, const char *format,
 /* Turns the connection's last error into a status and a text that begins with what was being done. */
 store_status store_sql_fail(const store *s, const char *doing);
 
-/* Creates the schema if the file is still empty, in one transaction; a race with another process is fine. */
+/* Creates the schema if the file is still empty, in one transaction (a race with another process is fine), and turns to
+ * WAL, which lets others read while one writes. */
 store_status store_sql_create(store *s);
 
 /* Prepares every statement, which also proves that the tables are there. */

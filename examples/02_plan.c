@@ -31,6 +31,7 @@ static void print_details(const jg_plan *plan)
     jg_plan_details d;
     CHECK(jg_plan_info(plan, &d));
     printf("kernel         %s\nnumeric class  %s\n", d.kernel, d.numeric_class);
+    if (d.source == JG_SOURCE_CPU) return; /* the cpu device runs no kernel, so it has no tiles */
     printf("tile           %d x %d x %d, %d stages, %d threads\n", d.tile_m, d.tile_n, d.tile_k, d.stages, d.threads);
     printf("grid           %lld x %lld blocks, %.2f waves\n", (long long)d.grid_x, (long long)d.grid_y, d.waves);
     printf("compile time   %.0f ms\n", d.compile_ms);
@@ -70,7 +71,7 @@ int main(int argc, char **argv)
     double start_us = now_us();
     for (int i = 0; i < RUNS; i++) CHECK(jg_plan_run(plan, &operands));
     CHECK(jg_synchronize(context, NULL));
-    printf("%d runs        %.2f us each\n", RUNS, (now_us() - start_us) / RUNS);
+    printf("%d runs       %.2f us each\n", RUNS, (now_us() - start_us) / RUNS);
 
     print_details(plan);
     print_explanation(context, &problem);

@@ -154,8 +154,12 @@ static void prewarm(demo *d, const char *cache_path)
     jg_status status = jg_prewarm(d->context, d->sizes.items, d->sizes.count, &options, &d->prewarmed);
     double elapsed_ms = progress_end(&d->progress);
     d->compile_failed = status != JG_OK && status != JG_ERR_NO_NVRTC;
-    if (status == JG_ERR_NO_NVRTC) printf("SKIP compile: %s\n", jg_last_error());
     if (d->compile_failed) printf("FAIL compile: %s: %s\n", jg_status_name(status), jg_last_error());
+    if (status == JG_ERR_NO_NVRTC) {
+        printf("SKIP compile: %s\n", jg_last_error());
+        for (size_t i = 0; i < d->count; i++)
+            if (strcmp(d->products[i].hit, "failed") == 0) d->products[i].hit = "-";
+    }
     read_cache_file(d, cache_path);
     printf("prewarm    %.1f s: compiled %zu, cached %zu, failed %zu\n\n", elapsed_ms / 1e3, d->prewarmed.compiled,
            d->prewarmed.cached, d->prewarmed.failed);
@@ -213,7 +217,8 @@ static jg_status run_on_device(demo *d, reference *ref, product *p)
     void *blocks[3] = {0};
     jg_status status = JG_OK;
     if (d->has_gpu) pthread_mutex_lock(&d->device_lock);
-    for (int i = 0; i < 3 && status == JG_OK; i++) status = jg_alloc(d->context, JG_DEVICE_MEMORY, bytes[i], &blocks[i]);
+    for (int i = 0; i < 3 && status == JG_OK; i++)
+        status = jg_alloc(d->context, JG_DEVICE_MEMORY, bytes[i], &blocks[i]);
     if (status == JG_OK) status = run_on_blocks(d, ref, blocks, p);
     for (int i = 0; i < 3; i++) {
         jg_status freed = jg_free(d->context, JG_DEVICE_MEMORY, blocks[i]);
@@ -265,7 +270,7 @@ static void *work(void *user)
 
 static void print_heading(void)
 {
-    printf("%-18s %-10s %-24s %10s  %-8s  %8s %10s\n", "size", "type", "plan", "compile ms", "cache", "residual",
+    printf("%-16s %-8s %-27s %10s  %-8s  %8s %9s\n", "size", "type", "plan", "compile ms", "cache", "residual",
            "time us");
 }
 
@@ -286,7 +291,7 @@ static void print_product(const product *p)
     const char *words = p->text[size_length] ? p->text + size_length + 1 : "f32"; /* the default is left out */
     short_plan(p->kernel, plan, sizeof plan);
     if (p->time_us > 0) snprintf(residual, sizeof residual, "%.4f", p->residual);
-    printf("%-18.*s %-10s %-24s %10.1f  %-8s  %8s %10.1f%s%s\n", size_length, p->text, words, plan, p->compile_ms, p->hit,
+    printf("%-16.*s %-8s %-27s %10.1f  %-8s  %8s %9.1f%s%s\n", size_length, p->text, words, plan, p->compile_ms, p->hit,
            residual, p->time_us, *p->error ? "  FAIL " : "", p->error);
     fflush(stdout);
 }

@@ -207,7 +207,8 @@ static void list_forms(void **state)
     (void)state;
     static const char content[] = "# sizes\r\n\r\n  64:f16\t# small\r\n96x80x112\r\n#\n128"; /* no newline at the end */
     write_file("sizes", content, sizeof content - 1);
-    static const char *const commands[] = {"\"$T\" --arch 87 --dry-run --list sizes", "\"$T\" --arch 87 --dry-run - <sizes",
+    static const char *const commands[] = {"\"$T\" --arch 87 --dry-run --list sizes",
+                                           "\"$T\" --arch 87 --dry-run - <sizes",
                                            "\"$T\" --arch 87 --dry-run --list - <sizes"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         assert_int_equal(run("%s", commands[i]), 0);
@@ -255,7 +256,8 @@ static void default_list_is_the_default(void **state)
         skip();
     }
     assert_int_equal(run("\"$T\" --arch 87 --dry-run | sort >default; "
-                         "\"$T\" --arch 87 --dry-run --list '%s/sizes-default.txt' | sort >file; cmp default file", path), 0);
+                         "\"$T\" --arch 87 --dry-run --list '%s/sizes-default.txt' | sort >file; "
+                         "cmp default file", path), 0);
 }
 
 static void cache_that_cannot_be(void **state)
@@ -301,7 +303,7 @@ static void second_run_is_cached(void **state)
     assert_int_equal(run("\"$T\" --arch 87 --cache twice.db --dry-run 64:f16 200:f16"), 0);
     assert_has(out, "cached   64:f16  ");
     assert_has(out, "planned  200:f16  ");
-    assert_int_equal(run("\"$T\" --arch 87,90 --sms 8 --cache twice.db 64:f16"), 0);
+    assert_int_equal(run("\"$T\" --arch 87,86 --sms 8 --cache twice.db 64:f16"), 0);
     assert_counts(out, 1, 1, 0);
 }
 

@@ -128,8 +128,10 @@ static void sweep_agrees_with_the_oracle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(widening_agrees_and_round_trips),       cmocka_unit_test(halfway_cases_go_to_even),
-        cmocka_unit_test(edges_by_hand),                         cmocka_unit_test(nans_become_quiet_and_keep_their_sign),
+        cmocka_unit_test(widening_agrees_and_round_trips),
+        cmocka_unit_test(halfway_cases_go_to_even),
+        cmocka_unit_test(edges_by_hand),
+        cmocka_unit_test(nans_become_quiet_and_keep_their_sign),
         cmocka_unit_test(sweep_agrees_with_the_oracle),
     };
     return cmocka_run_group_tests_name("half", tests, NULL, NULL);

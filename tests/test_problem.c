@@ -192,6 +192,7 @@ static const struct {
     {P(.ldc = INT64_C(1) << 61), JG_ERR_OVERFLOW, "C ends"},
     {P(.lda = INT64_C(1) << 61, .order = JG_COL_MAJOR), JG_ERR_OVERFLOW, "A ends"},
     {P(.batch = 3, .stride_a = INT64_C(1) << 61, .stride_c = 16), JG_ERR_OVERFLOW, "stride_a = 2305843009213693952"},
+    {P(.batch = 5, .stride_a = INT64_C(1) << 62, .stride_c = 16), JG_ERR_OVERFLOW, "A ends"}, /* 2^64 elements */
     {P(.batch = 2, .stride_b = INT64_MAX, .stride_c = 16), JG_ERR_OVERFLOW, "B ends"},
     {P(.batch = 2, .stride_c = INT64_MAX / 4), JG_ERR_OVERFLOW, "C ends"},
     /* Several at once: the order of the checks. */

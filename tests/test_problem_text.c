@@ -70,7 +70,8 @@ static const struct {
     {"2x3x5x4:tn:lda=8",
      {.m = 2, .n = 3, .k = 5, .batch = 4, .op_a = JG_T, .lda = 8, .stride_a = 40, .stride_b = 15, .stride_c = 6}, NULL},
     {"2x3x5x4:col:ldb=6",
-     {.m = 2, .n = 3, .k = 5, .batch = 4, .order = JG_COL_MAJOR, .ldb = 6, .stride_a = 10, .stride_b = 18, .stride_c = 6},
+     {.m = 2, .n = 3, .k = 5, .batch = 4, .order = JG_COL_MAJOR, .ldb = 6, .stride_a = 10, .stride_b = 18,
+      .stride_c = 6},
      NULL},
     {"2x3x5x4:sa=0", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_b = 15, .stride_c = 6}, NULL},
     {"2x3x5x4:sa=0:sb=0:sc=7", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_c = 7}, NULL},
@@ -161,7 +162,9 @@ static const struct {
     {"8x8x8x2:sc=0", JG_ERR_SIZE, "stride_c = 0"},
     {"8:ldc=2305843009213693952", JG_ERR_OVERFLOW, "C ends"},
     {"2x1x1x3:lda=1000000000000000000", JG_ERR_OVERFLOW, "A ends"},
-    {"4x1x1x3:lda=3000000000000000000", JG_ERR_OVERFLOW, "A ends"}, /* the dense stride itself does not fit */
+    {"2x1x1x2:f16:lda=4611686018427387903", JG_ERR_OVERFLOW, "A ends"},
+    {"1x1x1x2:f16:lda=9223372036854775807", JG_ERR_OVERFLOW, "A ends"},
+    {"4x1x1x3:lda=3000000000000000000", JG_ERR_OVERFLOW, "A ends"}, /* nor does the dense stride */
 };
 
 static void bad_texts_are_named_and_change_nothing(void **state)

@@ -159,8 +159,8 @@ static void planted_values_are_caught(void **state)
     }
 }
 
-/* One unit in the last place off is inexact for every type; it is beyond the bound only for a 16-bit type, whose unit is
- * far above what float32 sums lose. */
+/* Two units in the last place off (R itself lies up to half of one off) is inexact for every type; it is beyond the
+ * bound only for a 16-bit type, whose unit is far above what float32 sums lose. */
 static void one_unit_off_is_noticed(void **state)
 {
     (void)state;

@@ -111,6 +111,14 @@ static int find_cache_path(prewarm_run *run, jg_context *context)
     return EXIT_DONE;
 }
 
+/* A name can fit several records, e.g. of two versions of a template; then it is there as well. */
+static int is_in_cache(jg_cache *cache, const char *kernel)
+{
+    jg_cache_entry entry;
+    jg_status status = jg_cache_find(cache, kernel, &entry);
+    return status == JG_OK || status == JG_ERR_VALUE;
+}
+
 /* A prewarm whose kernels did not reach the disk has failed, whatever the compiler said. Looks for the rows
  * from `first` on in the cache file. */
 static int check_kept(prewarm_run *run, size_t first)
@@ -118,11 +126,10 @@ static int check_kept(prewarm_run *run, size_t first)
     report *r = &run->report;
     size_t lost = 0;
     jg_cache *cache;
-    jg_cache_entry entry;
     if (jg_cache_open(r->cache_path, 0, &cache) != JG_OK) return print_error(jg_last_error());
     for (size_t i = first; i < r->count; i++) {
         if (strcmp(r->rows[i].outcome, "failed") == 0) continue;
-        lost += jg_cache_find(cache, r->rows[i].kernel, &entry) == JG_ERR_NOT_FOUND;
+        lost += !is_in_cache(cache, r->rows[i].kernel);
     }
     jg_cache_close(cache);
     if (lost == 0) return EXIT_DONE;
@@ -155,8 +162,8 @@ static int prewarm_sizes(prewarm_run *run, jg_context *context)
     if (status == JG_ERR_CANCELLED) return report_interrupt(run);
     if (status == JG_OK) return EXIT_DONE;
     if (run->report.failed == failed_before) return print_error(jg_last_error()); /* failed as a whole */
-    fprintf(stderr, "jitgemm-prewarm: kernels that failed: %zu, the first with %s\n", run->report.failed - failed_before,
-            jg_status_name(status));
+    fprintf(stderr, "jitgemm-prewarm: kernels that failed: %zu, the first with %s\n",
+            run->report.failed - failed_before, jg_status_name(status));
     return EXIT_FAILED;
 }
 
@@ -171,19 +178,14 @@ static int prewarm_arch(prewarm_run *run, int arch)
 {
     char label[32] = "";
     size_t first = run->report.count;
+    jg_context *context;
     if (arch) snprintf(label, sizeof label, "sm_%d", arch);
     begin_progress(run, label);
-
-    jg_context *context;
     if (open_context(run, arch, run->args.cache_path, &context) != JG_OK) return print_error(jg_last_error());
-    int status = find_cache_path(run, context);
-    if (status == EXIT_DONE) {
-        status = prewarm_sizes(run, context);
-        if (jg_close(context) != JG_OK) status = print_error(jg_last_error());
-        int kept = check_kept(run, first);
-        return status == EXIT_DONE ? kept : status;
-    }
-    jg_close(context);
+    int usable = find_cache_path(run, context) == EXIT_DONE;
+    int status = usable ? prewarm_sizes(run, context) : EXIT_FAILED;
+    if (jg_close(context) != JG_OK) status = print_error(jg_last_error());
+    if (usable && check_kept(run, first) != EXIT_DONE && status == EXIT_DONE) status = EXIT_FAILED;
     return status;
 }
 
@@ -213,13 +215,12 @@ static void chosen_kernel(const char *explanation, char *kernel, size_t size)
 static int plan_size(prewarm_run *run, jg_context *context, jg_cache *cache, const jg_problem *problem)
 {
     char text[256], kernel[192] = "";
-    jg_cache_entry entry;
     jg_problem_format(problem, text, sizeof text, NULL);
     char *explanation = explain(context, problem);
     const char *outcome = "failed", *error = explanation ? "" : jg_last_error();
     if (explanation) {
         chosen_kernel(explanation, kernel, sizeof kernel);
-        outcome = cache && jg_cache_find(cache, kernel, &entry) != JG_ERR_NOT_FOUND ? "cached" : "planned";
+        outcome = cache && *kernel && is_in_cache(cache, kernel) ? "cached" : "planned";
     }
     run->report.failed += !explanation;
     FILE *stream = run->args.json ? stderr : stdout;
@@ -261,7 +262,8 @@ static int run_all(prewarm_run *run)
     int status = EXIT_DONE;
     for (size_t i = 0; i < count && status != EXIT_INTERRUPTED; i++) {
         if (stop_requested && i > 0) {
-            fprintf(stderr, "jitgemm-prewarm: interrupted: %zu architectures are left; run again to go on\n", count - i);
+            fprintf(stderr, "jitgemm-prewarm: interrupted: %zu architectures are left; run again to go on\n",
+                    count - i);
             run->report.interrupted = 1;
             return EXIT_INTERRUPTED;
         }

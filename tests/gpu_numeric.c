@@ -1,0 +1,475 @@
+/* Numeric tests of the generated kernels on a real GPU, judged by the double-precision oracle (reference.h).
+ *
+ * Every problem runs in generic and in specialised form; both must stay within the bound, leave everything outside C
+ * alone, and agree bit for bit. Every tile of the architecture's table is forced once, so that none is only reached by
+ * a planner's whim. Without a GPU every test is skipped, with the reason. */
+#include "context.h"
+#include "jitgemm.h"
+#include "reference.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ARENA_BYTES ((size_t)160 << 20)
+#define MAX_FAILURES_SHOWN 20
+
+static jg_context *gpu;
+static char why_not[512];
+static void *arena[3];
+static long products, failures;
+static double worst_ratio;
+
+static void print_log(void *user, jg_log_level level, const char *text)
+{
+    (void)user;
+    if (level <= JG_LOG_WARNING) printf("# %s\n", text);
+}
+
+static int open_gpu(void **state)
+{
+    (void)state;
+    const jg_options options = {.device = JG_DEVICE_CUDA, .log = print_log, .log_level = JG_LOG_WARNING, .memory_max_kernels = 100000};
+    if (jg_open(&options, &gpu) != JG_OK) {
+        snprintf(why_not, sizeof why_not, "%s", jg_last_error());
+        return 0;
+    }
+    for (int i = 0; i < 3; i++)
+        if (jg_alloc(gpu, JG_DEVICE_MEMORY, ARENA_BYTES, &arena[i]) != JG_OK) return -1;
+    printf("# sm_%d, %d SMs, driver %d\n", gpu->device.limits.arch->number, gpu->device.limits.sm_count, gpu->device.driver->version);
+    reference_threads((int)sysconf(_SC_NPROCESSORS_ONLN));
+    return 0;
+}
+
+static int close_gpu(void **state)
+{
+    (void)state;
+    if (!gpu) return 0;
+    jg_stats stats;
+    jg_cache_stats(gpu, &stats);
+    printf("# %ld products, worst |C-R| / bound %.3f; compiles %llu, disk hits %llu, kernels loaded %llu (%.1f MiB)\n", products, worst_ratio,
+           (unsigned long long)stats.compiles, (unsigned long long)stats.disk_hits, (unsigned long long)stats.kernels,
+           (double)stats.kernel_bytes / 1048576);
+    for (int i = 0; i < 3; i++) jg_free(gpu, JG_DEVICE_MEMORY, arena[i]);
+    return jg_close(gpu) == JG_OK ? 0 : -1;
+}
+
+static void need_gpu(void)
+{
+    if (gpu) return;
+    print_message("SKIP no GPU: %s\n", why_not);
+    skip();
+}
+
+static void complain(const jg_problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void complain(const jg_problem *p, const char *format, ...)
+{
+    char text[256] = "?", reason[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    jg_problem_format(p, text, sizeof text, NULL);
+    if (failures++ < MAX_FAILURES_SHOWN) printf("FAIL %s: %s\n", text, reason);
+}
+
+static void must(const jg_problem *p, jg_status status)
+{
+    if (status == JG_OK) return;
+    complain(p, "%s: %s", jg_status_name(status), jg_last_error());
+}
+
+static void upload(const reference *ref)
+{
+    const reference_matrix *x[3] = {&ref->a, &ref->b, &ref->c};
+    for (int i = 0; i < 3; i++) {
+        if (x[i]->block_bytes > ARENA_BYTES) fail_msg("a test problem needs %zu bytes", x[i]->block_bytes);
+        must(&ref->problem, jg_copy(gpu, arena[i], i == 2 ? ref->before : x[i]->block, x[i]->block_bytes));
+    }
+}
+
+static jg_operands operands_of(const reference *ref, const float *alpha, const float *beta)
+{
+    return (jg_operands){
+        .a = (char *)arena[0] + ref->a.offset_bytes,
+        .b = (char *)arena[1] + ref->b.offset_bytes,
+        .c = (char *)arena[2] + ref->c.offset_bytes,
+        .alpha = alpha,
+        .beta = beta,
+    };
+}
+
+static void download(reference *ref)
+{
+    must(&ref->problem, jg_copy(gpu, ref->c.block, arena[2], ref->c.block_bytes));
+}
+
+static void judge(const reference *ref, const char *what, float alpha, float beta, int exact)
+{
+    const reference_result r = reference_check(ref, alpha, beta);
+    products++;
+    if (r.worst > worst_ratio) worst_ratio = r.worst;
+    if (r.failures || r.stray || (exact && r.inexact))
+        complain(&ref->problem, "%s alpha %g beta %g: %lld over the bound (worst %.3g x), %lld inexact, %lld stray bytes; first at "
+                 "item %lld (%lld, %lld): got %.9g, expected %.9g", what, (double)alpha, (double)beta, (long long)r.failures, r.worst,
+                 (long long)r.inexact, (long long)r.stray, (long long)r.item, (long long)r.i, (long long)r.j, r.got, r.expected);
+}
+
+/* Runs a problem in both forms. */
+static void check_both(const jg_problem *in, reference_fill fill, size_t misalign, float alpha, float beta)
+{
+    reference ref;
+    reference_make(&ref, in, fill, misalign, (uint64_t)(in->m * 31 + in->n * 17 + in->k));
+    unsigned char *generic = malloc(ref.c.block_bytes);
+    assert_non_null(generic);
+    const jg_operands data = operands_of(&ref, &alpha, &beta);
+    for (int form = JG_FORM_GENERIC; form <= JG_FORM_SPECIALISED; form++) {
+        ref.problem.form = (jg_form)form;
+        upload(&ref);
+        must(&ref.problem, jg_gemm(gpu, &ref.problem, &data));
+        must(&ref.problem, jg_synchronize(gpu, NULL));
+        download(&ref);
+        if (form == JG_FORM_GENERIC) {
+            judge(&ref, "generic", alpha, beta, fill != REFERENCE_UNIFORM);
+            memcpy(generic, ref.c.block, ref.c.block_bytes);
+        } else if (memcmp(generic, ref.c.block, ref.c.block_bytes) != 0) {
+            complain(&ref.problem, "specialised and generic differ in bits (alpha %g beta %g)", (double)alpha, (double)beta);
+            judge(&ref, "specialised", alpha, beta, fill != REFERENCE_UNIFORM);
+        } else {
+            products++;
+        }
+    }
+    free(generic);
+    reference_free(&ref);
+}
+
+static const jg_type types[][2] = {{JG_F32, JG_F32}, {JG_F16, JG_F16}, {JG_F16, JG_F32}, {JG_BF16, JG_BF16},
+                                   {JG_BF16, JG_F32}, {JG_F16, JG_BF16}, {JG_BF16, JG_F16}};
+#define TYPES (sizeof types / sizeof types[0])
+
+/* A list of problems to run, prewarmed together so that the compiles run side by side. */
+typedef struct trial {
+    jg_problem problem;
+    reference_fill fill;
+    size_t misalign;
+    float alpha, beta;
+} trial;
+
+typedef struct trials {
+    trial *list;
+    size_t count;
+} trials;
+
+static void add(trials *t, trial one)
+{
+    t->list = realloc(t->list, (t->count + 1) * sizeof *t->list);
+    assert_non_null(t->list);
+    t->list[t->count++] = one;
+}
+
+static void run_trials(trials *t)
+{
+    jg_problem *problems = calloc(t->count * 2, sizeof *problems);
+    assert_non_null(problems);
+    for (size_t i = 0; i < 2 * t->count; i++) {
+        problems[i] = t->list[i / 2].problem;
+        problems[i].form = i % 2 ? JG_FORM_SPECIALISED : JG_FORM_GENERIC;
+        const size_t misalign = t->list[i / 2].misalign;
+        problems[i].align_bytes = misalign ? (uint32_t)(misalign & -misalign) : 16;
+    }
+    const jg_prewarm_options options = {.jobs = 16};
+    if (jg_prewarm(gpu, problems, 2 * t->count, &options, NULL) != JG_OK) {
+        printf("FAIL prewarm: %s\n", jg_last_error());
+        failures++;
+    }
+    for (size_t i = 0; i < t->count; i++) check_both(&t->list[i].problem, t->list[i].fill, t->list[i].misalign, t->list[i].alpha, t->list[i].beta);
+    free(problems);
+    free(t->list);
+    memset(t, 0, sizeof *t);
+    assert_int_equal(failures, 0);
+}
+
+static const int64_t small_shapes[][3] = {
+    {1, 1, 1},    {1, 64, 64},   {64, 1, 64},   {64, 64, 1},   {2, 3, 5},      {15, 16, 17},   {31, 33, 32},    {63, 63, 63},
+    {64, 64, 64}, {65, 65, 65},  {127, 127, 127}, {128, 128, 128}, {129, 129, 129}, {97, 191, 53}, {32, 256, 128}, {255, 257, 40},
+};
+#define SMALL_SHAPES (sizeof small_shapes / sizeof small_shapes[0])
+
+static void test_all_ops_and_types(void **state)
+{
+    (void)state;
+    need_gpu();
+    trials t = {0};
+    static const float scalars[][2] = {{1, 0}, {0.5f, -1.5f}, {1, 1}, {-2, 0}};
+    unsigned turn = 0;
+    for (size_t s = 0; s < SMALL_SHAPES; s++)
+        for (size_t y = 0; y < TYPES; y++)
+            for (unsigned ops = 0; ops < 4; ops++, turn++) {
+                const jg_problem p = {.m = small_shapes[s][0], .n = small_shapes[s][1], .k = small_shapes[s][2],
+                                      .type_a = types[y][0], .type_c = types[y][1], .op_a = (jg_op)(ops & 1), .op_b = (jg_op)(ops >> 1),
+                                      .order = (jg_order)(turn % 5 == 4)};
+                add(&t, (trial){p, REFERENCE_UNIFORM, 0, scalars[turn % 4][0], scalars[turn % 4][1]});
+            }
+    run_trials(&t);
+}
+
+static void test_leading_dimensions_and_alignments(void **state)
+{
+    (void)state;
+    need_gpu();
+    trials t = {0};
+    static const int64_t pads[] = {1, 2, 4, 8, 13};
+    for (size_t y = 0; y < 4; y++)
+        for (size_t i = 0; i < sizeof pads / sizeof pads[0]; i++)
+            for (unsigned ops = 0; ops < 4; ops++) {
+                jg_problem p = {.m = 72, .n = 88, .k = 104, .type_a = types[y][0], .type_c = types[y][1],
+                                .op_a = (jg_op)(ops & 1), .op_b = (jg_op)(ops >> 1), .order = (jg_order)(i & 1)};
+                p.lda = 128 + pads[i];
+                p.ldb = 128 + pads[(i + 1) % 5];
+                p.ldc = 128 + pads[(i + 2) % 5];
+                const size_t element = types[y][0] == JG_F32 || types[y][1] == JG_F32 ? 4 : 2;
+                add(&t, (trial){p, REFERENCE_UNIFORM, i == 0 ? element : i == 1 ? 8 : 0, 1.25f, 0.5f});
+                p.lda = p.ldb = p.ldc = 0;
+                add(&t, (trial){p, REFERENCE_UNIFORM, element << i % 3, 1, 0});
+            }
+    run_trials(&t);
+}
+
+static void test_batches(void **state)
+{
+    (void)state;
+    need_gpu();
+    trials t = {0};
+    for (size_t y = 0; y < 4; y++)
+        for (int share = 0; share < 3; share++) {
+            jg_problem p = {.m = 65, .n = 40, .k = 33, .batch = 7, .type_a = types[y][0], .type_c = types[y][1], .op_b = (jg_op)(share & 1)};
+            reference_pack(&p);
+            if (share == 1) p.stride_a = 0;
+            if (share == 2) p.stride_b = 0;
+            add(&t, (trial){p, REFERENCE_UNIFORM, 0, 1, 1});
+            p.m = 4, p.n = 4, p.k = 8, p.batch = 66000; /* more items than a grid has rows */
+            p.stride_a = p.stride_b = p.stride_c = 0;
+            reference_pack(&p);
+            if (share == 0) add(&t, (trial){p, REFERENCE_UNIFORM, 0, 1, 0});
+        }
+    run_trials(&t);
+}
+
+static void test_exact_sums(void **state)
+{
+    (void)state;
+    need_gpu();
+    trials t = {0};
+    for (size_t s = 0; s < SMALL_SHAPES; s++)
+        for (size_t y = 0; y < 3; y++) {
+            const jg_problem p = {.m = small_shapes[s][0], .n = small_shapes[s][1], .k = small_shapes[s][2] * 5,
+                                  .type_a = types[y][0], .type_c = types[y][1]};
+            add(&t, (trial){p, REFERENCE_INTEGERS, 0, 1, 0});
+            add(&t, (trial){p, REFERENCE_ONES, 0, 1, 0});
+        }
+    run_trials(&t);
+}
+
+static void test_large_and_odd(void **state)
+{
+    (void)state;
+    need_gpu();
+    trials t = {0};
+    static const int64_t shapes[][3] = {{1021, 1021, 1021}, {1023, 1023, 1023}, {1024, 1025, 1024}, {1024, 1024, 1024},
+                                        {3000, 200, 77},    {1, 4096, 4096},    {8, 1000, 2048},    {64, 64, 16384}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (size_t y = 0; y < 4; y++)
+            for (unsigned ops = 0; ops < 4; ops += 3) {
+                const jg_problem p = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .type_a = types[y][0],
+                                      .type_c = types[y][1], .op_a = (jg_op)(ops & 1), .op_b = (jg_op)(ops >> 1)};
+                add(&t, (trial){p, REFERENCE_UNIFORM, 0, 1, 0});
+            }
+    run_trials(&t);
+}
+
+/* Sizes of 0, alpha = 0 and beta = 0, with NaN planted where nothing may be read. */
+static void test_blas_rules(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const struct {
+        int64_t m, n, k;
+        float alpha, beta;
+        int poison_ab, poison_c;
+    } cases[] = {
+        {0, 64, 64, 1, 0, 0, 0},  {64, 0, 64, 1, 0, 0, 0}, {64, 64, 0, 1, 0, 1, 1},  {64, 64, 0, 1, 0.5f, 1, 0},
+        {70, 66, 34, 0, 0, 1, 1}, {70, 66, 34, 0, 2, 1, 0}, {70, 66, 34, 1, 0, 0, 1},
+    };
+    for (size_t y = 0; y < TYPES; y++)
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            for (int form = JG_FORM_AUTO; form <= JG_FORM_SPECIALISED; form++) {
+                const jg_problem p = {.m = cases[i].m, .n = cases[i].n, .k = cases[i].k, .type_a = types[y][0], .type_c = types[y][1],
+                                      .form = (jg_form)form};
+                reference ref;
+                reference_make(&ref, &p, REFERENCE_UNIFORM, 0, i);
+                if (cases[i].poison_ab) reference_poison(&ref.a), reference_poison(&ref.b);
+                if (cases[i].poison_c) reference_poison(&ref.c), reference_snapshot(&ref);
+                upload(&ref);
+                jg_operands data = operands_of(&ref, &cases[i].alpha, &cases[i].beta);
+                if (cases[i].poison_ab && form == JG_FORM_AUTO) data.a = data.b = NULL;
+                must(&p, jg_gemm(gpu, &p, &data));
+                download(&ref);
+                judge(&ref, "rule", cases[i].alpha, cases[i].beta, 0);
+                reference_free(&ref);
+            }
+    assert_int_equal(failures, 0);
+}
+
+/* Forces every candidate of the planner, both forms: all must give the same bits. */
+typedef struct forced {
+    const problem *p;
+    plan plans[64];
+    size_t count, next;
+    pthread_mutex_t lock;
+} forced;
+
+static void collect(void *user, const plan *candidate, const char *reason)
+{
+    forced *f = user;
+    if (!reason[0] && f->count < 64) f->plans[f->count++] = *candidate;
+}
+
+static void *make_images(void *user)
+{
+    forced *f = user;
+    for (;;) {
+        pthread_mutex_lock(&f->lock);
+        size_t i = f->next++;
+        pthread_mutex_unlock(&f->lock);
+        if (i >= f->count) return NULL;
+        image img;
+        jg_source source;
+        if (kernels_image(gpu, &f->plans[i].spec, "tile test", COMPILE_ON_A_THREAD, &img, &source) == JG_OK) image_free(&img);
+    }
+}
+
+static void launch_forced(const jg_problem *in, const plan *chosen, const problem *p, const jg_operands *data)
+{
+    lru_entry *entry;
+    jg_source source;
+    launch_args args;
+    jg_status status = kernels_obtain(gpu, &chosen->spec, "tile test", COMPILE_ON_A_THREAD, &entry, &source);
+    must(in, status);
+    if (status != JG_OK) return;
+    launch_prepare(p, chosen, &args);
+    args.a = data->a;
+    args.b = data->b;
+    args.c = data->c;
+    args.alpha = *data->alpha;
+    args.beta = *data->beta;
+    device_scope scope;
+    must(in, device_enter(&gpu->device, &scope));
+    must(in, launch_kernel(&gpu->device, lru_value(entry), chosen, &args, NULL));
+    device_leave(&gpu->device, &scope);
+    must(in, jg_synchronize(gpu, NULL));
+    lru_release(entry);
+}
+
+static void force_tiles(const jg_problem *in)
+{
+    problem p;
+    must(in, problem_canonicalise(in, &p));
+    forced f = {.p = &p, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const access_widths access = gemm_promised_access(&p);
+    plan_each(&p, access, JG_FORM_GENERIC, &gpu->device.limits, collect, &f);
+    plan_each(&p, access, JG_FORM_SPECIALISED, &gpu->device.limits, collect, &f);
+    pthread_t threads[16];
+    for (int i = 0; i < 16; i++) assert_int_equal(pthread_create(&threads[i], NULL, make_images, &f), 0);
+    for (int i = 0; i < 16; i++) pthread_join(threads[i], NULL);
+
+    reference ref;
+    const float alpha = 1.5f, beta = -0.75f;
+    reference_make(&ref, in, REFERENCE_UNIFORM, 0, 77);
+    const jg_operands data = operands_of(&ref, &alpha, &beta);
+    unsigned char *first = NULL;
+    for (size_t i = 0; i < f.count; i++) {
+        char name[KERNEL_NAME_BYTES];
+        kernel_format_name(&f.plans[i].spec, name);
+        upload(&ref);
+        launch_forced(in, &f.plans[i], &p, &data);
+        download(&ref);
+        products++;
+        if (!first) {
+            judge(&ref, name, alpha, beta, 0);
+            first = malloc(ref.c.block_bytes);
+            assert_non_null(first);
+            memcpy(first, ref.c.block, ref.c.block_bytes);
+        } else if (memcmp(first, ref.c.block, ref.c.block_bytes) != 0) {
+            complain(in, "%s gives other bits than the first tile", name);
+            judge(&ref, name, alpha, beta, 0);
+        }
+    }
+    free(first);
+    reference_free(&ref);
+}
+
+static void test_every_tile_gives_the_same_bits(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const int64_t shapes[][3] = {{264, 328, 200}, {261, 323, 197}};
+    for (size_t s = 0; s < 2; s++)
+        for (size_t y = 0; y < 4; y++)
+            for (unsigned ops = 0; ops < 4; ops++) {
+                const jg_problem p = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .type_a = types[y][0],
+                                      .type_c = types[y][1], .op_a = (jg_op)(ops & 1), .op_b = (jg_op)(ops >> 1)};
+                if (y == 2) continue; /* as y = 1 but for C */
+                force_tiles(&p);
+            }
+    assert_int_equal(failures, 0);
+}
+
+/* A plan's own path, and a second look at the same problem: no compile, no load. */
+static void test_plan_and_hit(void **state)
+{
+    (void)state;
+    need_gpu();
+    const jg_problem p = {.m = 96, .n = 80, .k = 112, .type_a = JG_F16};
+    jg_plan *made;
+    jg_plan_details details;
+    jg_stats before, after;
+    must(&p, jg_plan_create(gpu, &p, &made));
+    must(&p, jg_plan_info(made, &details));
+    assert_true(details.registers > 0 && details.blocks_per_sm > 0);
+    reference ref;
+    reference_make(&ref, &p, REFERENCE_UNIFORM, 0, 5);
+    upload(&ref);
+    const jg_operands data = operands_of(&ref, NULL, NULL);
+    jg_cache_stats(gpu, &before);
+    must(&p, jg_plan_run(made, &data));
+    must(&p, jg_gemm(gpu, &p, &data));
+    jg_cache_stats(gpu, &after);
+    assert_int_equal(after.compiles, before.compiles);
+    assert_int_equal(after.memory_hits, before.memory_hits + 1);
+    download(&ref);
+    judge(&ref, "plan", 1, 0, 0);
+    assert_int_equal(jg_close(gpu), JG_ERR_BUSY);
+    jg_plan_destroy(made);
+    reference_free(&ref);
+    assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan_and_hit),
+        cmocka_unit_test(test_blas_rules),
+        cmocka_unit_test(test_all_ops_and_types),
+        cmocka_unit_test(test_leading_dimensions_and_alignments),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_exact_sums),
+        cmocka_unit_test(test_large_and_odd),
+        cmocka_unit_test(test_every_tile_gives_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, open_gpu, close_gpu);
+}
