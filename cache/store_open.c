@@ -68,7 +68,8 @@ static store_status check_header(store *s)
         return store_fail(s, STORE_IO, "cannot be read");
     if (size == 0) return s->read_only ? store_fail(s, STORE_IO, "is empty") : STORE_OK;
     if (size < (sqlite3_int64)sizeof header) return store_fail(s, STORE_FOREIGN, "is not a jitgemm cache");
-    if (file->pMethods->xRead(file, header, sizeof header, 0) != SQLITE_OK) return store_fail(s, STORE_IO, "cannot be read");
+    if (file->pMethods->xRead(file, header, sizeof header, 0) != SQLITE_OK)
+        return store_fail(s, STORE_IO, "cannot be read");
     if (memcmp(header, "SQLite format 3", 16) != 0 || big_endian(header + 68) != STORE_APPLICATION_ID)
         return store_fail(s, STORE_FOREIGN, "is not a jitgemm cache");
     if (big_endian(header + 60) != STORE_SCHEMA_VERSION)

@@ -18,7 +18,8 @@ typedef struct report {
     size_t size;
 } report;
 
-static store_status refuse(report out, store_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static store_status refuse(report out, store_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static store_status refuse(report out, store_status status, const char *format, ...)
 {
@@ -62,7 +63,8 @@ static store_status check_folder(const char *folder, report out)
         return refuse(out, STORE_UNSAFE, "folder %s belongs to user %u, who could change the cache; choose another",
                       folder, (unsigned)info.st_uid);
     if ((info.st_mode & OTHERS_WRITE) && !(info.st_mode & S_ISVTX))
-        return refuse(out, STORE_UNSAFE, "folder %s can be written by other users; chmod go-w it or choose another", folder);
+        return refuse(out, STORE_UNSAFE, "folder %s can be written by other users; chmod go-w it or choose another",
+                      folder);
     return STORE_OK;
 }
 

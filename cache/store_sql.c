@@ -39,7 +39,8 @@ static const char *const texts[SQL_STATEMENTS] = {
     [SQL_TOTALS] = "SELECT (SELECT COUNT(*) FROM records), (SELECT IFNULL(SUM(bytes),0) FROM usage),"
                    " (SELECT IFNULL(SUM(LENGTH(text)),0) FROM sources), (SELECT IFNULL(MAX(turn),0) FROM usage)",
     [SQL_OLDEST] = "SELECT u.entry, u.bytes, r.source, LENGTH(s.text) FROM usage u"
-                   " LEFT JOIN records r ON r.entry=u.entry LEFT JOIN sources s ON s.source=r.source ORDER BY u.turn, u.entry",
+                   " LEFT JOIN records r ON r.entry=u.entry LEFT JOIN sources s ON s.source=r.source"
+                   " ORDER BY u.turn, u.entry",
     [SQL_STAMP] = "UPDATE usage SET turn=?2, used=?3, uses=uses+?4 WHERE entry=?1",
     [SQL_FIND_SOURCE] = "SELECT source FROM sources WHERE hash=?1 AND text=?2",
     [SQL_ADD_SOURCE] = "INSERT INTO sources(hash, text) VALUES(?1, ?2)",
@@ -194,7 +195,8 @@ void store_sql_configure(store *s)
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         sqlite3_db_config(s->db, settings[i].option, settings[i].value, (int *)NULL);
     sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
-    sqlite3_exec(s->db, "PRAGMA cell_size_check=1; PRAGMA temp_store=MEMORY; PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
+    sqlite3_exec(s->db, "PRAGMA cell_size_check=1; PRAGMA temp_store=MEMORY; PRAGMA synchronous=NORMAL", NULL, NULL,
+                 NULL);
     if (s->read_only) sqlite3_exec(s->db, "PRAGMA query_only=1", NULL, NULL, NULL);
 }
 

@@ -62,7 +62,8 @@ struct store {
 
 /* Keeps a printf-style text for store_error, with the path in front, and returns status. The text is the calling
  * thread's own, so that threads sharing a store do not overwrite each other's. */
-store_status store_fail(const store *s, store_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+store_status store_fail(const store *s, store_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Turns the connection's last error into a status and a text that begins with what was being done. */
 store_status store_sql_fail(const store *s, const char *doing);

@@ -60,8 +60,8 @@ store_status store_verify(store *s, void (*report)(void *user, uint64_t id, cons
     static const char *const queries[] = {
         "PRAGMA integrity_check(100)",
         "SELECT 'a use stamp belongs to no record' FROM usage WHERE entry NOT IN (SELECT entry FROM records)",
-        "SELECT 'a source text belongs to no record' FROM sources"
-        " WHERE source NOT IN (SELECT source FROM records WHERE source IS NOT NULL)",
+        ("SELECT 'a source text belongs to no record' FROM sources"
+         " WHERE source NOT IN (SELECT source FROM records WHERE source IS NOT NULL)"),
         "SELECT 'two records have one key' FROM records GROUP BY id, key HAVING COUNT(*) > 1",
     };
     findings f = {report, user, 0, 0};

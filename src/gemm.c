@@ -25,6 +25,7 @@ static operands canonical_operands(const problem *p, const jg_operands *in)
         o.name_a = "b";
         o.name_b = "a";
     }
+    if (p->k == 0) o.alpha = 0.0f; /* an empty sum is 0 even if alpha is infinite */
     return o;
 }
 
@@ -44,15 +45,15 @@ static jg_status check_pointer(const char *name, const void *pointer, unsigned n
     return JG_OK;
 }
 
-static int reads_ab(const problem *p, const operands *o)
+static int reads_ab(const operands *o)
 {
-    return p->k != 0 && o->alpha != 0.0f;
+    return o->alpha != 0.0f;
 }
 
 static jg_status check_operands(const problem *p, const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
 {
-    RETURN_IF_ERROR(check_pointer(o->name_a, o->a, need_a, reads_ab(p, o)));
-    RETURN_IF_ERROR(check_pointer(o->name_b, o->b, need_b, reads_ab(p, o)));
+    RETURN_IF_ERROR(check_pointer(o->name_a, o->a, need_a, reads_ab(o)));
+    RETURN_IF_ERROR(check_pointer(o->name_b, o->b, need_b, reads_ab(o)));
     return check_pointer("c", o->c, need_c, 1);
 }
 
@@ -168,7 +169,7 @@ jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
     RETURN_IF_ERROR(check_operands(&p, &o, in_bytes, in_bytes, out_bytes));
     if (context_is_cpu(c)) return cpu_gemm(&p, o.a, o.b, o.c, o.alpha, o.beta);
 
-    const int reads = reads_ab(&p, &o);
+    const int reads = reads_ab(&o);
     const problem_key key = gemm_key(&p, plan_access(&p, reads ? alignment(o.a) : 16, reads ? alignment(o.b) : 16, alignment(o.c)));
     lru_entry *entry = lru_acquire(c->problems, &key, sizeof key);
     if (!entry) {

@@ -28,9 +28,14 @@ struct jg_cache {
 static jg_status of_store(store_status status)
 {
     static const jg_status statuses[] = {
-        [STORE_OK] = JG_OK,           [STORE_ABSENT] = JG_ERR_NOT_FOUND,     [STORE_CORRUPT] = JG_ERR_CACHE,
-        [STORE_FOREIGN] = JG_ERR_CACHE, [STORE_UNSAFE] = JG_ERR_FILE,        [STORE_IO] = JG_ERR_FILE,
-        [STORE_TOO_BIG] = JG_ERR_FILE, [STORE_NO_MEMORY] = JG_ERR_NO_MEMORY,
+        [STORE_OK] = JG_OK,
+        [STORE_ABSENT] = JG_ERR_NOT_FOUND,
+        [STORE_CORRUPT] = JG_ERR_CACHE,
+        [STORE_FOREIGN] = JG_ERR_CACHE,
+        [STORE_UNSAFE] = JG_ERR_FILE,
+        [STORE_IO] = JG_ERR_FILE,
+        [STORE_TOO_BIG] = JG_ERR_FILE,
+        [STORE_NO_MEMORY] = JG_ERR_NO_MEMORY,
     };
     return statuses[status];
 }
@@ -58,8 +63,8 @@ static jg_status find_file(const char *given, char *path, size_t size)
     struct stat info;
     RETURN_IF_ERROR(options_cache_path(given, path, size, &no_home));
     if (!*path)
-        return status_set(JG_ERR_FILE, "%s", no_home ? "no cache file: neither JITGEMM_CACHE nor HOME is set; give a path"
-                                                     : "no cache file: an empty path means memory only; give a path");
+        return status_set(JG_ERR_FILE, "no cache file: %s; give a path",
+                          no_home ? "neither JITGEMM_CACHE nor HOME is set" : "an empty path means memory only");
     if (lstat(path, &info) != 0 && errno == ENOENT)
         return status_set(JG_ERR_FILE, "there is no cache file %s; jitgemm-prewarm makes one", path);
     return JG_OK;
@@ -164,7 +169,8 @@ static jg_status hold(jg_cache *cache, const char *key)
     size_t fits = wanted.whole ? wanted.whole : wanted.begun;
     if (fits == 0) return status_set(JG_ERR_NOT_FOUND, "%s: no entry \"%s\"", cache->path, key);
     if (fits > 1)
-        return status_set(JG_ERR_VALUE, "%s: \"%s\" fits %zu entries; give more of the name, or the id", cache->path, key, fits);
+        return status_set(JG_ERR_VALUE, "%s: \"%s\" fits %zu entries; give more of the name, or the id", cache->path,
+                          key, fits);
     uint64_t id = wanted.whole ? wanted.whole_id : wanted.begun_id;
     return from_store(cache, store_get_id(cache->store, id, &cache->held));
 }
@@ -201,7 +207,8 @@ jg_status jg_cache_extract(jg_cache *cache, const char *key, jg_part part, const
     if (!key || !data || !bytes)
         return status_set(JG_ERR_NULL, "jg_cache_extract: %s is null", !key ? "key" : !data ? "data" : "bytes");
     if ((unsigned)part > JG_PART_SOURCE)
-        return status_set(JG_ERR_VALUE, "jg_cache_extract: part is %d; it must be JG_PART_CUBIN, _PTX or _SOURCE", (int)part);
+        return status_set(JG_ERR_VALUE, "jg_cache_extract: part is %d; it must be JG_PART_CUBIN, _PTX or _SOURCE",
+                          (int)part);
     *data = NULL;
     *bytes = 0;
     RETURN_IF_ERROR(hold(cache, key));

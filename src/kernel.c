@@ -31,6 +31,7 @@ void kernel_encode_key(const kernel_spec *s, kernel_key *key)
     put(key, &at, (uint64_t)s->tile.warp_m << 32 | s->tile.warp_n);
     const int64_t sizes[] = {s->m, s->n, s->k, s->lda, s->ldb, s->ldc};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) put(key, &at, (uint64_t)sizes[i]);
+    put(key, &at, (uint64_t)kernel_min_blocks(s));
 }
 
 /* Appends to a text of fixed size and counts what the whole would need. */
@@ -86,6 +87,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
         {"JG_WM", s->tile.warp_m, 0},
         {"JG_WN", s->tile.warp_n, 0},
         {"JG_STAGES", s->tile.stages, 0},
+        {"JG_MIN_BLOCKS", kernel_min_blocks(s), 0},
         {"JG_VEC_A", s->vec_a, s->vec_a == SPEC_ARGUMENT},
         {"JG_VEC_B", s->vec_b, s->vec_b == SPEC_ARGUMENT},
         {"JG_TRANS_A", s->trans_a, s->trans_a == SPEC_ARGUMENT},
@@ -121,17 +123,21 @@ int kernel_shared_bytes(const kernel_spec *s)
     return stages > slabs ? stages : slabs;
 }
 
+/* sums, one step's operands, what is under way from global memory, and about 40 for addresses and the like */
 int kernel_registers(const kernel_spec *s)
 {
-    const int sums = s->tile.warp_m * s->tile.warp_n / (s->family == FAMILY_MMA ? 32 : 1);
-    if (s->family == FAMILY_SIMT) {
-        /* sums, one step's operands, the quads under way, addresses; all unrolled steps' loads may be hoisted */
-        int quads = s->tile.k * (s->tile.m + s->tile.n) / kernel_threads(s);
-        return sums + 2 * (s->tile.warp_m + s->tile.warp_n) + quads + 96;
-    }
-    int fragments = s->tile.warp_m / 16 * 4 + s->tile.warp_n / 8 * 2;
-    int gather = s->vec_a == 2 || s->vec_b == 2 ? 32 : 0;
-    return sums + fragments + 48 + gather;
+    const int parts = s->family == FAMILY_MMA ? 32 : 1;
+    const int sums = s->tile.warp_m * s->tile.warp_n / parts;
+    const int operands = s->family == FAMILY_MMA ? s->tile.warp_m / 16 * 4 + s->tile.warp_n / 8 * 2
+                                                 : s->tile.warp_m + s->tile.warp_n + s->tile.k * (s->tile.m + s->tile.n) / kernel_threads(s);
+    const int registers = sums + operands + 40;
+    return registers < 64 ? 64 : registers;
+}
+
+int kernel_min_blocks(const kernel_spec *s)
+{
+    const int blocks = 65536 / (kernel_registers(s) * kernel_threads(s));
+    return blocks < 1 ? 1 : blocks;
 }
 
 const char *family_name(int family)

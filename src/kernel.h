@@ -54,8 +54,11 @@ size_t kernel_render_defines(const kernel_spec *spec, char *text, size_t size);
 
 int kernel_threads(const kernel_spec *spec);
 int kernel_shared_bytes(const kernel_spec *spec);
-/* Registers a thread needs, estimated from its tile; measured kernels stay within it (tests/test_compile.c). */
+/* Registers a thread needs, estimated from its tile. */
 int kernel_registers(const kernel_spec *spec);
+/* Blocks an SM must be able to hold; becomes the kernel's __launch_bounds__, so that the compiler keeps the registers to what the
+ * planner counted on. Every architecture has 65,536 registers an SM. */
+int kernel_min_blocks(const kernel_spec *spec);
 
 const char *family_name(int family);
 /* What fixes the bits of a result: the family's arithmetic and order of additions. */

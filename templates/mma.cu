@@ -238,7 +238,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, const u16 *a,
     write_back(args, sums, c, m0 + warp_m, n0 + warp_n, shared + warp * SLAB_BYTES, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) JG_KERNEL(const jg_args args)
+extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
 {
     extern __shared__ __align__(128) unsigned char buffer[];
     const u32 shared = (u32)__cvta_generic_to_shared(buffer);

@@ -169,7 +169,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, const element
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) JG_KERNEL(const jg_args args)
+extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
 {
     extern __shared__ __align__(128) float buffer[];
     for (u32 item = FIRST_ITEM; item < ITEMS; item += gridDim.y) {

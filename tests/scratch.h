@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* Makes a new folder, mode 0700, below $TMPDIR or /tmp; its resolved path is put into `folder` (4096 bytes). Aborts on failure. */
+/* Makes a new folder, mode 0700, below $TMPDIR or /tmp; its resolved path is put into `folder` (4096 bytes).
+ * Aborts on failure, as all of these do. */
 void scratch_make(char *folder);
 
 /* Removes the folder and everything in it, whatever the modes. */

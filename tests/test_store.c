@@ -118,7 +118,8 @@ static void replaces_the_record_of_a_key(void **state)
     store_record_free(&got);
     store_get_totals(s, &totals);
     assert_int_equal(totals.entries, 1);
-    assert_int_equal(totals.bytes, own_bytes(1, 500) - strlen("kernel_000001") + strlen("renamed") + strlen("second source"));
+    uint64_t renamed = own_bytes(1, 500) - strlen("kernel_000001") + strlen("renamed");
+    assert_int_equal(totals.bytes, renamed + strlen("second source"));
     store_close(s);
     assert_int_equal(sample_sql(file, "SELECT COUNT(*) FROM sources"), 1);
     assert_int_equal(sample_sql(file, "SELECT COUNT(*) FROM usage"), 1);

@@ -1,0 +1,297 @@
+/* Every template in every form for every architecture, compiled with the real NVRTC: it compiles, holds the kernel it
+ * says, and stays within the resources that the planner counts on. Also the errors of compiling. */
+#include "compile.h"
+#include "arch.h"
+#include "plan.h"
+
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MAX_KERNELS 2048
+#define MAX_STACK_BYTES 256
+
+typedef struct result {
+    kernel_spec spec;
+    jg_status status;
+    size_t cubin_bytes;
+    int registers, stack_bytes, ptx_names_kernel;
+    char error[400];
+} result;
+
+static compiler *nvrtc_compiler;
+static result *results;
+static size_t count, next;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int have_nvrtc(void)
+{
+    kernel_spec tiny = {.family = FAMILY_SIMT, .arch = 80, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32,
+                        .trans_a = SPEC_ARGUMENT, .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_ARGUMENT, .vec_b = SPEC_ARGUMENT,
+                        .vec_c = SPEC_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2}};
+    image img;
+    jg_status status = compile_on_thread(nvrtc_compiler, &tiny, &img);
+    if (status == JG_ERR_NO_NVRTC) print_message("SKIP no NVRTC: %s\n", jg_last_error());
+    else assert_int_equal(status, JG_OK);
+    image_free(&img);
+    return status == JG_OK;
+}
+
+static void add(void *user, const kernel_spec *spec)
+{
+    (void)user;
+    assert_true(count < MAX_KERNELS);
+    results[count++].spec = *spec;
+}
+
+/* The section of a cubin (an ELF file) with this name, or null. */
+static const unsigned char *find_section(const unsigned char *cubin, size_t bytes, const char *wanted, size_t *size)
+{
+    const Elf64_Ehdr *header = (const void *)cubin;
+    if (bytes < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return NULL;
+    if (header->e_shoff + (size_t)header->e_shnum * sizeof(Elf64_Shdr) > bytes) return NULL;
+    const Elf64_Shdr *sections = (const void *)(cubin + header->e_shoff);
+    const char *names = (const char *)cubin + sections[header->e_shstrndx].sh_offset;
+    for (int i = 0; i < header->e_shnum; i++) {
+        if (strcmp(names + sections[i].sh_name, wanted) != 0) continue;
+        *size = sections[i].sh_size;
+        return cubin + sections[i].sh_offset;
+    }
+    return NULL;
+}
+
+/* JG_TEST_ARCHS="87 90" keeps to those; used where the compiler is not what is tested. */
+static int wants_arch(int number)
+{
+    const char *list = getenv("JG_TEST_ARCHS");
+    char one[16];
+    snprintf(one, sizeof one, "%d", number);
+    return !list || !*list || strstr(list, one) != NULL;
+}
+
+/* What `cuobjdump -elf` prints as EIATTR_REGCOUNT and EIATTR_FRAME_SIZE. */
+#define REGISTERS 0x2f
+#define STACK_BYTES 0x11
+
+/* An attribute of the one kernel in a cubin. They are a list of (format, attribute, 16-bit size or value); format 4 has that
+ * many bytes behind it, here a symbol and the value. -1 if not found. */
+static int cubin_attribute(const unsigned char *cubin, size_t bytes, unsigned attribute)
+{
+    enum { WITH_BYTES = 4 };
+    size_t size = 0;
+    const unsigned char *info = find_section(cubin, bytes, ".nv.info", &size);
+    for (size_t at = 0; info && at + 4 <= size;) {
+        const size_t length = info[at] == WITH_BYTES ? info[at + 2] | (size_t)info[at + 3] << 8 : 0;
+        if (info[at + 1] == attribute && length >= 8) return info[at + 8] | info[at + 9] << 8;
+        at += 4 + length;
+    }
+    return -1;
+}
+
+static void compile_one(result *r)
+{
+    char name[KERNEL_NAME_BYTES], entry[KERNEL_NAME_BYTES + 32];
+    image img;
+    kernel_format_name(&r->spec, name);
+    snprintf(entry, sizeof entry, ".entry %s(", name);
+    r->status = compile_here(nvrtc_compiler, &r->spec, &img);
+    if (r->status != JG_OK) {
+        snprintf(r->error, sizeof r->error, "%s", jg_last_error());
+        return;
+    }
+    r->cubin_bytes = img.cubin_bytes;
+    r->registers = cubin_attribute(img.cubin, img.cubin_bytes, REGISTERS);
+    r->stack_bytes = cubin_attribute(img.cubin, img.cubin_bytes, STACK_BYTES);
+    r->ptx_names_kernel = strstr(img.ptx, entry) != NULL && img.ptx[img.ptx_bytes - 1] == 0;
+    image_free(&img);
+}
+
+static void *worker(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        size_t i = next++;
+        pthread_mutex_unlock(&lock);
+        if (i >= count) return NULL;
+        compile_one(&results[i]);
+    }
+}
+
+static void compile_all(void)
+{
+    pthread_t threads[16];
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int jobs = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus;
+    next = 0;
+    for (int i = 0; i < jobs; i++) assert_int_equal(compile_spawn(&threads[i], worker, NULL), 0);
+    for (int i = 0; i < jobs; i++) pthread_join(threads[i], NULL);
+}
+
+/* The specialised candidates of a problem: every tile row. */
+static void add_legal(void *user, const plan *candidate, const char *reason)
+{
+    if (!reason[0]) add(user, &candidate->spec);
+}
+
+/* Ops, types and access widths turn from one tile and architecture to the next, so that all occur with few compiles. */
+static void add_specialised(const limits *l, unsigned turn)
+{
+    static const jg_type types[][2] = {{JG_F16, JG_F16}, {JG_BF16, JG_BF16}, {JG_F16, JG_F32}, {JG_BF16, JG_F32}};
+    const int odd = turn >> 2 & 1;
+    jg_problem in = {.m = 256 + odd, .n = 192 + 3 * odd, .k = 160 + 5 * odd, .type_a = types[turn & 3][0], .type_c = types[turn & 3][1],
+                     .op_a = (jg_op)(turn & 1), .op_b = (jg_op)(turn >> 1 & 1)};
+    for (int f32 = 0; f32 < 2; f32++) {
+        if (f32) in.type_a = in.type_c = JG_F32;
+        problem p;
+        assert_int_equal(problem_canonicalise(&in, &p), JG_OK);
+        plan_each(&p, plan_access(&p, 16, 16, 16), JG_FORM_SPECIALISED, l, add_legal, NULL);
+    }
+}
+
+/* As many blocks as the planner counted on, and no array in local memory (a few spilled registers are no array). */
+static int resources_hold(const result *r)
+{
+    if (r->registers <= 0 || r->stack_bytes > MAX_STACK_BYTES) return 0;
+    const int warp_registers = (r->registers * 32 + 255) / 256 * 256;
+    return 65536 / (warp_registers * kernel_threads(&r->spec) / 32) >= kernel_min_blocks(&r->spec);
+}
+
+static void check_results(void)
+{
+    size_t failed = 0, unknown = 0;
+    int last_unknown = 0, most_stack = 0;
+    for (size_t i = 0; i < count; i++) {
+        const result *r = &results[i];
+        char name[KERNEL_NAME_BYTES];
+        kernel_format_name(&r->spec, name);
+        if (r->status == JG_ERR_ARCH) { /* an older NVRTC */
+            if (r->spec.arch != last_unknown) print_message("SKIP sm_%d: %s\n", r->spec.arch, r->error);
+            last_unknown = r->spec.arch;
+            unknown++;
+        } else if (r->status != JG_OK) {
+            print_error("%s: %s %s\n", name, jg_status_name(r->status), r->error);
+            failed++;
+        } else if (!resources_hold(r) || !r->ptx_names_kernel) {
+            print_error("%s: %d registers for %d blocks an SM, %d bytes of stack, in its PTX: %d\n", name, r->registers,
+                        kernel_min_blocks(&r->spec), r->stack_bytes, r->ptx_names_kernel);
+            failed++;
+        }
+        if (r->stack_bytes > most_stack) most_stack = r->stack_bytes;
+    }
+    printf("# %zu kernels compiled, %zu for architectures this NVRTC does not know; most stack %d bytes\n", count - unknown, unknown, most_stack);
+    assert_int_equal(failed, 0);
+    assert_true(unknown < count);
+}
+
+static void test_generic_sets(void **state)
+{
+    (void)state;
+    if (!have_nvrtc()) skip();
+    count = 0;
+    for (size_t a = 0; arch_at(a); a++) {
+        limits l;
+        if (!wants_arch(arch_at(a)->number)) continue;
+        assert_int_equal(limits_of_arch(arch_at(a)->number, 0, &l), JG_OK);
+        for (int type = JG_F32; type <= JG_BF16; type++) plan_generic_set((jg_type)type, &l, add, NULL);
+    }
+    compile_all();
+    check_results();
+    for (size_t a = 0; arch_at(a); a++) { /* the promise about f16 + f32 on one architecture */
+        if (!wants_arch(arch_at(a)->number)) continue;
+        size_t kernels = 0, bytes = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (results[i].spec.arch != arch_at(a)->number || results[i].spec.type_in == JG_BF16) continue;
+            kernels++;
+            bytes += results[i].cubin_bytes;
+        }
+        printf("# sm_%d: generic set of f16 + f32: %zu kernels, %zu KiB of cubins\n", arch_at(a)->number, kernels, bytes / 1024);
+        assert_in_range(kernels, 1, 40);
+        assert_in_range(bytes, 0, 8 << 20);
+    }
+}
+
+static void test_specialised_kernels(void **state)
+{
+    (void)state;
+    if (!have_nvrtc()) skip();
+    count = 0;
+    for (size_t a = 0; arch_at(a); a++) {
+        limits l;
+        if (!wants_arch(arch_at(a)->number)) continue;
+        assert_int_equal(limits_of_arch(arch_at(a)->number, 0, &l), JG_OK);
+        add_specialised(&l, (unsigned)a);
+    }
+    compile_all();
+    check_results();
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    if (!have_nvrtc()) skip();
+    kernel_spec s = {.family = FAMILY_MMA, .arch = 87, .form = JG_FORM_GENERIC, .type_in = JG_F16, .type_c = SPEC_ARGUMENT,
+                     .vec_a = 16, .vec_b = 16, .vec_c = SPEC_ARGUMENT, .tile = {64, 64, 32, 32, 32, 3}};
+    image img;
+    s.arch = 35; /* no NVRTC of today knows it */
+    assert_int_equal(compile_on_thread(nvrtc_compiler, &s, &img), JG_ERR_ARCH);
+    assert_non_null(strstr(jg_last_error(), "sm_35"));
+    assert_null(img.cubin);
+    s.arch = 87;
+    s.tile.warp_m = 24; /* not what the template can do */
+    s.trans_a = s.trans_b = SPEC_ARGUMENT;
+    assert_int_equal(compile_on_thread(nvrtc_compiler, &s, &img), JG_ERR_COMPILE);
+    assert_non_null(strstr(jg_last_error(), "error"));
+    assert_non_null(strstr(jg_last_error(), "jg_sm87_mma"));
+    assert_null(img.ptx);
+}
+
+static void test_missing_nvrtc(void **state)
+{
+    (void)state;
+    compiler *none = compiler_create("/nonexistent/libnvrtc.so");
+    kernel_spec s = {.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32,
+                     .tile = {32, 32, 16, 4, 4, 2}};
+    image img;
+    assert_int_equal(compile_on_thread(none, &s, &img), JG_ERR_NO_NVRTC);
+    assert_non_null(strstr(jg_last_error(), "/nonexistent/libnvrtc.so"));
+    assert_non_null(strstr(jg_last_error(), "JITGEMM_NVRTC"));
+    compiler_destroy(none);
+    /* A library that is there but is no NVRTC. */
+    compiler *wrong = compiler_create("libm.so.6");
+    assert_int_equal(compile_on_thread(wrong, &s, &img), JG_ERR_NO_NVRTC);
+    compiler_destroy(wrong);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    results = calloc(MAX_KERNELS, sizeof *results);
+    nvrtc_compiler = compiler_create(getenv("JITGEMM_NVRTC"));
+    return results && nvrtc_compiler ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    compiler_destroy(nvrtc_compiler);
+    free(results);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_missing_nvrtc),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_generic_sets),
+        cmocka_unit_test(test_specialised_kernels),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

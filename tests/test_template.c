@@ -1,0 +1,52 @@
+/* The embedded templates and their digest. */
+#include "kernel.h"
+#include "template.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_digest_sees_code_and_not_comments(void **state)
+{
+    (void)state;
+    const uint64_t plain = template_digest_text("int a;\nint b;\n");
+    assert_true(plain == template_digest_text("// what\nint a;\n\n\nint b;  \n"));
+    assert_true(plain == template_digest_text("int a;/* one\ntwo */\nint b; // end"
+                                              "\n"));
+    assert_true(plain != template_digest_text("int a;\nint c;\n"));
+    assert_true(plain != template_digest_text("int a; int b;\n")); /* a line end can matter to the preprocessor */
+    assert_true(template_digest_text("a / b") != template_digest_text("a "));
+    assert_true(template_digest_text("a /* never closed") == template_digest_text("a "));
+}
+
+static void test_families_differ(void **state)
+{
+    (void)state;
+    assert_true(template_digest(FAMILY_SIMT) != template_digest(FAMILY_MMA));
+    assert_true(template_digest(FAMILY_MMA) == template_digest_text(template_source(FAMILY_MMA)));
+}
+
+static void test_templates_are_whole_and_stand_alone(void **state)
+{
+    (void)state;
+    for (int family = FAMILY_SIMT; family <= FAMILY_MMA; family++) {
+        const char *text = template_source(family);
+        assert_non_null(strstr(text, "struct jg_args"));
+        assert_non_null(strstr(text, "JG_KERNEL(const jg_args args)"));
+        assert_null(strstr(text, "\n#include"));
+        assert_int_equal(text[strlen(text) - 1], '\n');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_digest_sees_code_and_not_comments),
+        cmocka_unit_test(test_families_differ),
+        cmocka_unit_test(test_templates_are_whole_and_stand_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
