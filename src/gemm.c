@@ -50,7 +50,7 @@ static int reads_ab(const operands *o)
     return o->alpha != 0.0f;
 }
 
-static jg_status check_operands(const problem *p, const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
+static jg_status check_operands(const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
 {
     RETURN_IF_ERROR(check_pointer(o->name_a, o->a, need_a, reads_ab(o)));
     RETURN_IF_ERROR(check_pointer(o->name_b, o->b, need_b, reads_ab(o)));
@@ -166,7 +166,7 @@ jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
     if (problem_is_empty(&p)) return JG_OK;
     const operands o = canonical_operands(&p, data);
     const unsigned in_bytes = (unsigned)type_bytes((jg_type)p.type_a), out_bytes = (unsigned)type_bytes((jg_type)p.type_c);
-    RETURN_IF_ERROR(check_operands(&p, &o, in_bytes, in_bytes, out_bytes));
+    RETURN_IF_ERROR(check_operands(&o, in_bytes, in_bytes, out_bytes));
     if (context_is_cpu(c)) return cpu_gemm(&p, o.a, o.b, o.c, o.alpha, o.beta);
 
     const int reads = reads_ab(&o);
@@ -228,7 +228,7 @@ jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
     if (problem_is_empty(p)) return JG_OK;
     const operands o = canonical_operands(p, data);
     const unsigned out_bytes = (unsigned)type_bytes((jg_type)p->type_c);
-    RETURN_IF_ERROR(check_operands(p, &o, pl->access.a, pl->access.b, pl->access.c ? 4 * out_bytes : out_bytes));
+    RETURN_IF_ERROR(check_operands(&o, pl->access.a, pl->access.b, pl->access.c ? 4 * out_bytes : out_bytes));
     if (!pl->entry) return cpu_gemm(p, o.a, o.b, o.c, o.alpha, o.beta);
     return run(pl->context, lru_value(pl->entry), &o, data->stream);
 }

@@ -61,7 +61,7 @@ static void set_capability(int number)
     set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, number % 10);
 }
 
-static void fail(const char *symbol, unsigned nth, CUresult result, fake_failure how)
+static void fail_call(const char *symbol, unsigned nth, CUresult result, fake_failure how)
 {
     int call = call_of(symbol);
     pthread_mutex_lock(&lock);
@@ -171,7 +171,7 @@ extern const fake_controls fake_cuda_controls;
 __attribute__((visibility("default"))) const fake_controls fake_cuda_controls = {
     .reset = reset, .set_capability = set_capability, .set_attribute = set_attribute, .set_devices = set_devices,
     .set_version = set_version, .refuse_cubins = refuse_cubins, .refuse_ptx = refuse_ptx, .delay_loads = delay_loads,
-    .fail = fail, .calls = calls, .all_calls = all_calls, .modules = modules, .is_loaded = is_loaded,
+    .fail_call = fail_call, .calls = calls, .all_calls = all_calls, .modules = modules, .is_loaded = is_loaded,
     .last_launch = last_launch, .allocations = allocations, .primary_references = primary_references,
     .make_context = make_context, .push = push, .pop = pop, .current = current, .depth = get_depth,
     .misuse = misuse, .leaks = leaks,

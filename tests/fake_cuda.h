@@ -40,7 +40,7 @@ typedef struct fake_controls {
     void (*delay_loads)(int ms);
 
     /* Makes the nth call from now (1: the next) of an entry point, e.g. "cuLaunchKernel", return `result`. */
-    void (*fail)(const char *symbol, unsigned nth, CUresult result, fake_failure how);
+    void (*fail_call)(const char *symbol, unsigned nth, CUresult result, fake_failure how);
 
     uint64_t (*calls)(const char *symbol);
     uint64_t (*all_calls)(void);

@@ -1,0 +1,110 @@
+/* What a user gets: the header in C99 and C++, `make install` into a prefix, pkg-config, and libraries that show only the
+ * public names and need neither the CUDA driver nor NVRTC to start. Runs commands, so it works on the build folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char prefix[] = "/tmp/jitgemm-install-XXXXXX";
+static const char *build;
+
+/* Sanitizers need their runtime linked first; a plain program cannot use such a library. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+static int run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int run(const char *format, ...)
+{
+    char command[2048];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(command, sizeof command, format, args);
+    va_end(args);
+    assert_in_range(n, 1, (int)sizeof command - 1);
+    int status = system(command);
+    if (status != 0) print_error("failed (%d): %s\n", status, command);
+    return status;
+}
+
+static void test_header_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(run("${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c include/jitgemm.h"), 0);
+    if (system("command -v c++ >/dev/null 2>&1") != 0) {
+        print_message("SKIP no C++ compiler\n");
+        skip();
+    }
+    assert_int_equal(run("c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ include/jitgemm.h"), 0);
+}
+
+static void test_install_and_pkg_config(void **state)
+{
+    (void)state;
+    if (SANITIZED) {
+        print_message("SKIP a sanitized library is not what is installed\n");
+        skip();
+    }
+    assert_int_equal(run("make -s --no-print-directory BUILD=%s PREFIX=%s install >/dev/null", build, prefix), 0);
+    /* The pkg-config file names the prefix it was made for, as one for a package would. */
+    assert_int_equal(run("sed -i 's|^prefix=.*|prefix=%s|' %s/lib/pkgconfig/jitgemm.pc", prefix, prefix), 0);
+    for (int is_static = 0; is_static < 2; is_static++) {
+        assert_int_equal(run("export PKG_CONFIG_PATH=%s/lib/pkgconfig; ${CC:-cc} $(pkg-config --cflags jitgemm) -o %s/first "
+                             "examples/01_first_product.c %s%s $(pkg-config --libs %s jitgemm)", prefix, prefix, is_static ? prefix : "",
+                             is_static ? "/lib/libjitgemm.a" : "", is_static ? "--static" : ""), 0);
+        assert_int_equal(run("LD_LIBRARY_PATH=%s/lib JITGEMM_CACHE= %s/first | grep -q '139 *154'", prefix, prefix), 0);
+        assert_int_equal(run("%s readelf -d %s/first | grep -q 'NEEDED.*libjitgemm'", is_static ? "!" : "", prefix), 0);
+    }
+    assert_int_equal(run("%s/bin/jitgemm-prewarm --version >/dev/null && %s/bin/jitgemm-cache --version >/dev/null", prefix, prefix), 0);
+    assert_int_equal(run("make -s --no-print-directory BUILD=%s PREFIX=%s uninstall >/dev/null", build, prefix), 0);
+    assert_int_equal(run("rm %s/first && test -z \"$(find %s -type f -o -type l)\"", prefix, prefix), 0);
+}
+
+static void test_only_public_names(void **state)
+{
+    (void)state;
+    assert_int_equal(run("! nm -D --defined-only %s/lib/libjitgemm.so | grep -v ' jg_[a-z_]*$' | grep -v -e __asan -e __odr -e __tsan", build), 0);
+    assert_int_equal(run("! nm -g --defined-only %s/lib/libjitgemm.a | grep ' [A-Z] ' | grep -v -e ' jg_[a-z_]*$' -e __odr -e __asan", build), 0);
+    /* Every function of the header is there. */
+    assert_int_equal(run("for f in $(sed -n 's/^JG_API .*[ *]\\(jg_[a-z_]*\\)(.*/\\1/p' include/jitgemm.h); do "
+                         "nm -D --defined-only %s/lib/libjitgemm.so | grep -q \" $f$\" || { echo missing $f; exit 1; }; done", build), 0);
+}
+
+static void test_links_no_cuda(void **state)
+{
+    (void)state;
+    assert_int_equal(run("! readelf -d %s/lib/libjitgemm.so | grep NEEDED | grep -i -e cuda -e nvrtc", build), 0);
+    assert_int_equal(run("readelf -d %s/lib/libjitgemm.so | grep -q 'SONAME.*libjitgemm.so.0'", build), 0);
+    assert_int_equal(run("readelf -d %s/lib/libjitgemm.so | grep -q NODELETE", build), 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    build = getenv("JG_TEST_BUILD_DIR");
+    if (!build) build = "build";
+    return mkdtemp(prefix) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return run("rm -rf %s", prefix);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_header_alone),
+        cmocka_unit_test(test_only_public_names),
+        cmocka_unit_test(test_links_no_cuda),
+        cmocka_unit_test(test_install_and_pkg_config),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
