@@ -4,6 +4,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 BUILD   ?= build
 CC      ?= cc
+OBJCOPY ?= objcopy
 OPT     ?= -O2 -g
 V       ?= 0
 Q       := $(if $(filter 1,$(V)),,@)
@@ -38,7 +39,7 @@ SHARED := $(BUILD)/lib/libjitgemm.so.$(VERSION)
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo test test-gpu bundle asan tsan install uninstall clean help
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bundle asan tsan install uninstall clean help
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -67,8 +68,8 @@ $(BUILD)/obj/tests/reference.o: CFLAGS += -O3
 $(STATIC): $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@echo "AR   $@"
-	$(Q)$(LD) -r -o $(BUILD)/obj/jitgemm.o $^
-	$(Q)objcopy --localize-hidden $(BUILD)/obj/jitgemm.o
+	$(Q)$(CC) -r -nostdlib -o $(BUILD)/obj/jitgemm.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/obj/jitgemm.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/obj/jitgemm.o
 
 # nodelete: a compile under way must not lose its code when the host calls dlclose.
@@ -123,8 +124,10 @@ deps:
 
 ## demo         multiply the common sizes and two networks' layers, check and print a table
 demo: deps
-	@$(MAKE) --no-print-directory $(BUILD)/examples/10_demo
-	@$(BUILD)/examples/10_demo
+	@$(MAKE) --no-print-directory demo-program
+	@JG_SHAPES_DIR=tests/shapes $(BUILD)/examples/10_demo
+demo-program: $(BUILD)/examples/10_demo
+	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
 TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes

@@ -192,15 +192,17 @@ static size_t take_oldest(lru *map, lru_entry **victims)
     return 1;
 }
 
-/* Takes entries out, oldest first, until the bounds hold. Write lock held. The sort is uthash's own merge sort of the
- * table's list: it needs no memory, so trimming cannot fail. */
-static void take_until_within(lru *map, lru_entry **victims)
+/* Takes entries out, oldest first: at least `count` of them, and on until the bounds hold. Write lock held. The sort is
+ * uthash's own merge sort of the table's list: it needs no memory, so trimming cannot fail. */
+static void take_many(lru *map, size_t count, lru_entry **victims)
 {
     lru_entry *entry, *next;
     HASH_SORT(map->table, by_stamp);
     HASH_ITER(hh, map->table, entry, next) {
-        if (!over(map)) return;
-        if (!is_pinned(entry)) take_out(map, entry, victims);
+        if (!count && !over(map)) return;
+        if (is_pinned(entry)) continue;
+        take_out(map, entry, victims);
+        if (count) count--;
     }
 }
 
@@ -230,16 +232,17 @@ size_t lru_trim(lru *map, void (*evict)(void *user, void *value), void *user)
     lru_entry *victims = NULL;
     pthread_rwlock_wrlock(&map->lock);
     /* Most trims follow one insertion and evict one entry: a scan is enough then, and keeps lookups waiting for less. */
-    if (over(map) && take_oldest(map, &victims) && over(map)) take_until_within(map, &victims);
+    if (over(map) && take_oldest(map, &victims) && over(map)) take_many(map, 0, &victims);
     pthread_rwlock_unlock(&map->lock);
     return dispose(victims, evict, user);
 }
 
-size_t lru_evict_oldest(lru *map, void (*evict)(void *user, void *value), void *user)
+size_t lru_evict_oldest(lru *map, size_t count, void (*evict)(void *user, void *value), void *user)
 {
     lru_entry *victims = NULL;
     pthread_rwlock_wrlock(&map->lock);
-    take_oldest(map, &victims);
+    if (count == 1) take_oldest(map, &victims);
+    else if (count) take_many(map, count, &victims);
     pthread_rwlock_unlock(&map->lock);
     return dispose(victims, evict, user);
 }

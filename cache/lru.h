@@ -47,8 +47,8 @@ void *lru_value(const lru_entry *entry);
  * Each value is handed to evict outside the lock. Returns how many were evicted. */
 size_t lru_trim(lru *map, void (*evict)(void *user, void *value), void *user);
 
-/* Evicts the one least recently used unpinned entry whatever the bounds. Returns 1, or 0 if there is none. */
-size_t lru_evict_oldest(lru *map, void (*evict)(void *user, void *value), void *user);
+/* Evicts the `count` least recently used unpinned entries, whatever the bounds. Returns how many there were. */
+size_t lru_evict_oldest(lru *map, size_t count, void (*evict)(void *user, void *value), void *user);
 
 /* Nonzero if the map is over one of its bounds. */
 int lru_over(lru *map);

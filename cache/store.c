@@ -48,7 +48,7 @@ store_status store_read_row(store *s, sqlite3_stmt *row, store_record *record, i
     record->portable_bytes = (size_t)sqlite3_column_bytes(row, 16);
     if (sqlite3_errcode(s->db) == SQLITE_NOMEM) return store_fail(s, STORE_NO_MEMORY, "read a record: out of memory");
     if ((uint64_t)sqlite3_column_int64(row, 7) != record_checksum(record) ||
-        record->id != record_id(record->key, record->key_bytes) || record->record_bytes != record_own_bytes(record))
+        record->record_bytes != record_own_bytes(record))
         return store_fail(s, STORE_CORRUPT, "record %016" PRIx64 " is damaged", record->id);
     return STORE_OK;
 }

@@ -205,7 +205,8 @@ typedef struct jg_context jg_context;
  * A cache that cannot be used is reported once through the log hook and is no error: the context
  * then works from memory alone.
  * Blocks: tens of ms; for the first primary context in a process, as long as CUDA needs.
- * Errors: NULL, VALUE, ARCH, NO_DRIVER and NO_DEVICE (device = CUDA), DEVICE, NO_MEMORY. */
+ * Errors: NULL, VALUE, ARCH, NO_DRIVER and NO_DEVICE (device = CUDA), DEVICE (a driver or device that is there but fails, also with
+ * device = AUTO), NO_MEMORY. */
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);
 
 /* Closes a context: unloads its kernels and closes its cache. Null is allowed. All plans must be
@@ -277,7 +278,7 @@ typedef struct jg_plan_details {
 JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
 
 /* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the
- * problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE, DEVICE_LOST. */
+ * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_plan_run(const jg_plan *plan, const jg_operands *operands);
 
 /* Describes a plan. Does not block. Errors: NULL. */
@@ -324,7 +325,8 @@ typedef struct jg_progress {
 } jg_progress;
 
 /* Called once a kernel, never concurrently with itself, maybe on another thread of the library's.
- * Return nonzero to stop: what is finished is kept and jg_prewarm returns JG_ERR_CANCELLED. */
+ * Return nonzero to stop: what is finished is kept and jg_prewarm returns JG_ERR_CANCELLED. Kernels that were under way then
+ * are finished and still told of. */
 typedef int (*jg_progress_fn)(void *user, const jg_progress *progress);
 
 /* jobs: compiles at once; 0: one per online processor, at most 16.

@@ -23,23 +23,18 @@ void context_log(jg_context *c, jg_log_level level, const char *format, ...)
 }
 
 /* A cache that cannot be used is said once and costs compiles, not the context. */
-static jg_status open_cache(jg_context *c, const jg_options *options)
+static void open_cache(jg_context *c, const jg_options *options)
 {
-    int no_home;
-    RETURN_IF_ERROR(options_cache_path(options->cache_path, c->cache_path, sizeof c->cache_path, &no_home));
-    if (no_home) context_log(c, JG_LOG_WARNING, "no HOME and no JITGEMM_CACHE: kernels are kept in memory only");
-    if (!c->cache_path[0]) return JG_OK;
-    char error[1024];
-    if (store_open(c->cache_path, 0, options->cache_max_bytes, &c->store, error, sizeof error) == STORE_OK) return JG_OK;
-    /* One that cannot be written, such as a read-only image's, still serves. */
-    char unused[1024];
-    if (store_open(c->cache_path, STORE_READ_ONLY, 0, &c->store, unused, sizeof unused) == STORE_OK) {
-        context_log(c, JG_LOG_WARNING, "%s; it is used read-only", error);
-        return JG_OK;
+    int no_home = 0;
+    char error[1024] = "no HOME and no JITGEMM_CACHE";
+    if (options_cache_path(options->cache_path, c->cache_path, sizeof c->cache_path, &no_home) != JG_OK) {
+        snprintf(error, sizeof error, "%s", jg_last_error());
+    } else if (!no_home) {
+        if (!c->cache_path[0]) return; /* asked for */
+        if (store_open(c->cache_path, 0, options->cache_max_bytes, &c->store, error, sizeof error) == STORE_OK) return;
     }
     context_log(c, JG_LOG_WARNING, "%s; kernels are kept in memory only", error);
     c->cache_path[0] = 0;
-    return JG_OK;
 }
 
 static jg_status open_parts(jg_context *c)
@@ -49,7 +44,8 @@ static jg_status open_parts(jg_context *c)
     c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0);
     c->kernels = lru_create(c->options.memory_max_kernels, c->options.memory_max_bytes);
     if (!c->compiler || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
-    return open_cache(c, &c->options);
+    open_cache(c, &c->options);
+    return JG_OK;
 }
 
 static void free_context(jg_context *c)
@@ -102,9 +98,10 @@ jg_status jg_close(jg_context *c)
 jg_status jg_poll(jg_context *c, size_t *unloaded)
 {
     if (!c) return status_set(JG_ERR_NULL, "jg_poll: context is null");
-    size_t count = kernels_trim(c);
+    size_t count;
+    jg_status status = kernels_trim(c, &count);
     if (unloaded) *unloaded = count;
-    return JG_OK;
+    return status;
 }
 
 jg_status jg_cache_stats(jg_context *c, jg_stats *out)

@@ -71,8 +71,8 @@ jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *labe
 jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, lru_entry **entry, jg_source *source);
 
 /* Evicts what is over the bounds, least recently used problems and then their kernels. May unload, so only where that is
- * allowed. Returns the number of kernels unloaded. */
-size_t kernels_trim(jg_context *c);
+ * allowed. *unloaded is set to the number of kernels. Errors: DEVICE, DEVICE_LOST. */
+jg_status kernels_trim(jg_context *c, size_t *unloaded);
 
 /* Unloads everything (jg_close). */
 void kernels_destroy(jg_context *c);

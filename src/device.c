@@ -77,12 +77,12 @@ static jg_status bind_context(device *dev)
     }
     int count = 0;
     result = d->device_count(&count);
-    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_NO_DEVICE, "cuDeviceGetCount");
+    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_DEVICE, "cuDeviceGetCount");
     if (count == 0) return status_set(JG_ERR_NO_DEVICE, "the CUDA driver found no device");
     result = d->device_get(&dev->ordinal, 0);
-    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_NO_DEVICE, "cuDeviceGet");
+    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_DEVICE, "cuDeviceGet");
     result = d->primary_retain(&dev->context, dev->ordinal);
-    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_NO_DEVICE, "cuDevicePrimaryCtxRetain");
+    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_DEVICE, "cuDevicePrimaryCtxRetain");
     dev->retained = 1;
     return JG_OK;
 }

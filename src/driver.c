@@ -26,7 +26,8 @@ static jg_status initialise(driver *d, const char *path)
     RETURN_IF_ERROR(bind_functions(d, path));
     CUresult result = d->init(0);
     if (result == CUDA_ERROR_NO_DEVICE) return driver_error(d, result, JG_ERR_NO_DEVICE, "cuInit");
-    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_NO_DRIVER, "cuInit");
+    if (result == CUDA_ERROR_STUB_LIBRARY) return driver_error(d, result, JG_ERR_NO_DRIVER, "cuInit");
+    if (result != CUDA_SUCCESS) return driver_error(d, result, JG_ERR_DEVICE, "cuInit");
     d->driver_version(&d->version);
     if (d->version < OLDEST_VERSION)
         return status_set(JG_ERR_NO_DRIVER, "the CUDA driver %s is for CUDA %d.%d; jitgemm needs 11.4 or newer", path,

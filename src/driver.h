@@ -43,7 +43,8 @@ typedef struct driver {
 } driver;
 
 /* Opens the driver library at `path` and calls cuInit. It stays loaded for the life of the process.
- * Errors: NO_DRIVER (missing, too old, or lacking a function: the text says which), NO_DEVICE (cuInit found none). */
+ * Errors: NO_DRIVER (missing, too old, a stub, or lacking a function: the text says which), NO_DEVICE (cuInit found none),
+ * DEVICE (cuInit failed otherwise: something is there and broken). */
 jg_status driver_open(const char *path, driver **out);
 void driver_close(driver *d);
 

@@ -149,8 +149,10 @@ jg_status gemm_resolve(jg_context *c, const problem_key *key, compile_how how, l
     }
     if (!*entry) return status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");
     /* COMPILE_NOT is for callers who must not wait, so nothing is unloaded for them either. */
-    if (how != COMPILE_NOT) kernels_trim(c);
-    return JG_OK;
+    size_t unloaded;
+    jg_status status = how == COMPILE_NOT ? JG_OK : kernels_trim(c, &unloaded);
+    if (status != JG_OK) lru_release(*entry);
+    return status;
 }
 
 static compile_how how_of(const jg_context *c)

@@ -85,7 +85,8 @@ static void write_to_store(jg_context *c, const kernel_spec *spec, const kernel_
     if (store_put(c->store, &record, NULL) != STORE_OK) store_fault(c, "cannot write");
 }
 
-static jg_status compile_image(jg_context *c, const kernel_spec *spec, compile_how how, image *out)
+static jg_status compile_and_store(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, compile_how how,
+                                   image *out)
 {
     jg_status status = how == COMPILE_HERE ? compile_here(c->compiler, spec, out) : compile_on_thread(c->compiler, spec, out);
     if (status != JG_OK) {
@@ -94,6 +95,8 @@ static jg_status compile_image(jg_context *c, const kernel_spec *spec, compile_h
     }
     atomic_fetch_add(&c->compiles, 1);
     atomic_fetch_add(&c->compile_us, (uint64_t)(out->compile_ms * 1e3));
+    context_log(c, JG_LOG_INFO, "compiled in %.0f ms for %s (%s)", out->compile_ms, label, out->provenance);
+    write_to_store(c, spec, key, label, out);
     return JG_OK;
 }
 
@@ -110,11 +113,8 @@ jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *labe
     }
     if (how == COMPILE_NOT)
         return status_set(JG_ERR_NOT_READY, "%s is not cached and compiling is off; prewarm it, or allow JG_COMPILE_WAIT", name);
-    RETURN_IF_ERROR(compile_image(c, spec, how, out));
     *source = JG_SOURCE_COMPILED;
-    context_log(c, JG_LOG_INFO, "%s: compiled in %.0f ms for %s", name, out->compile_ms, label);
-    write_to_store(c, spec, &key, label, out);
-    return JG_OK;
+    return compile_and_store(c, spec, &key, label, how, out);
 }
 
 /* Either finds the kernel loaded, or makes the caller the one who makes it (*mine non-null). */
@@ -171,6 +171,23 @@ static jg_status load_and_insert(jg_context *c, const kernel_spec *spec, const k
     return status;
 }
 
+/* A cached image that the driver refuses, whatever the reason, costs a compile, not the call. If that fails too, the
+ * refusal is what the caller is told. */
+static jg_status replace_refused(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, compile_how how,
+                                 lru_entry **entry)
+{
+    char refusal[2048];
+    image img;
+    snprintf(refusal, sizeof refusal, "%s", jg_last_error());
+    atomic_fetch_add(&c->disk_faults, 1);
+    context_log(c, JG_LOG_WARNING, "%s; compiling it again", refusal);
+    jg_status status = compile_and_store(c, spec, key, label, how, &img);
+    if (status != JG_OK) return status_set(JG_ERR_LOAD, "%s; and it cannot be compiled again", refusal);
+    status = load_and_insert(c, spec, key, &img, entry);
+    image_free(&img);
+    return status;
+}
+
 jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, lru_entry **entry, jg_source *source)
 {
     kernel_key key;
@@ -186,6 +203,10 @@ jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *lab
         status = load_and_insert(c, spec, &key, &img, entry);
         image_free(&img);
     }
+    if (status == JG_ERR_LOAD && *source == JG_SOURCE_DISK && how != COMPILE_NOT) {
+        *source = JG_SOURCE_COMPILED;
+        status = replace_refused(c, spec, &key, label, how, entry);
+    }
     give_up_claim(c, mine);
     return status;
 }
@@ -198,26 +219,38 @@ static void drop_dispatch(void *user, void *value)
     free(d);
 }
 
+/* What a trim has done so far. */
+typedef struct trimming {
+    const device *device;
+    size_t unloaded;
+    jg_status status; /* the first failure */
+} trimming;
+
 static void drop_kernel(void *user, void *value)
 {
-    jg_context *c = user;
-    unload_kernel(&c->device, value);
+    trimming *t = user;
+    jg_status status = unload_kernel(t->device, value);
+    if (t->status == JG_OK) t->status = status;
+    t->unloaded++;
     free(value);
 }
 
 /* A kernel is pinned by every problem that uses it. Evicting problems in order of use frees the kernels in the order
- * of their own last use. */
-size_t kernels_trim(jg_context *c)
+ * of their own last use. Ever more problems at a time, since one kernel can serve most of them. */
+jg_status kernels_trim(jg_context *c, size_t *unloaded)
 {
-    lru_trim(c->problems, drop_dispatch, c);
-    if (!lru_over(c->kernels)) return 0;
+    *unloaded = 0;
+    if (lru_over(c->problems)) lru_trim(c->problems, drop_dispatch, c);
+    if (!lru_over(c->kernels)) return JG_OK;
     device_scope scope;
-    if (device_enter(&c->device, &scope) != JG_OK) return 0;
-    size_t unloaded = lru_trim(c->kernels, drop_kernel, c);
-    while (lru_over(c->kernels) && lru_evict_oldest(c->problems, drop_dispatch, c))
-        unloaded += lru_trim(c->kernels, drop_kernel, c);
+    RETURN_IF_ERROR(device_enter(&c->device, &scope));
+    trimming t = {&c->device, 0, JG_OK};
+    lru_trim(c->kernels, drop_kernel, &t);
+    for (size_t count = 1; lru_over(c->kernels) && lru_evict_oldest(c->problems, count, drop_dispatch, c); count *= 2)
+        lru_trim(c->kernels, drop_kernel, &t);
     device_leave(&c->device, &scope);
-    return unloaded;
+    *unloaded = t.unloaded;
+    return t.status;
 }
 
 void kernels_destroy(jg_context *c)
@@ -225,6 +258,7 @@ void kernels_destroy(jg_context *c)
     device_scope scope = {0};
     int entered = !context_is_cpu(c) && device_enter(&c->device, &scope) == JG_OK;
     if (c->problems) lru_destroy(c->problems, drop_dispatch, c);
-    if (c->kernels) lru_destroy(c->kernels, drop_kernel, c);
+    trimming t = {&c->device, 0, JG_OK};
+    if (c->kernels) lru_destroy(c->kernels, drop_kernel, &t);
     if (entered) device_leave(&c->device, &scope);
 }

@@ -58,12 +58,19 @@ jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *i
     out->code_bytes = img->cubin_bytes ? img->cubin_bytes : img->ptx_bytes;
     out->compile_ms = img->compile_ms;
     jg_status status = prepare_function(dev, spec, name, out);
-    if (status != JG_OK) unload_kernel(dev, out);
+    if (status != JG_OK) {
+        /* The first error is the one to report. */
+        char text[1024];
+        snprintf(text, sizeof text, "%s", jg_last_error());
+        unload_kernel(dev, out);
+        status_set(status, "%s", text);
+    }
     return status;
 }
 
-void unload_kernel(const device *dev, loaded_kernel *kernel)
+jg_status unload_kernel(const device *dev, loaded_kernel *kernel)
 {
-    if (kernel->module) dev->driver->module_unload(kernel->module);
+    CUresult result = kernel->module ? dev->driver->module_unload(kernel->module) : CUDA_SUCCESS;
     memset(kernel, 0, sizeof *kernel);
+    return result == CUDA_SUCCESS ? JG_OK : driver_error(dev->driver, result, JG_ERR_DEVICE, "cuModuleUnload");
 }

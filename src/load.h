@@ -17,6 +17,7 @@ typedef struct loaded_kernel {
 /* Loads the cubin where the chip is exactly the image's architecture, else (or if the driver refuses it) the PTX.
  * The device must be entered. Errors: LOAD, NO_MEMORY, DEVICE_LOST. */
 jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *img, loaded_kernel *out);
-void unload_kernel(const device *dev, loaded_kernel *kernel);
+/* Errors: DEVICE, DEVICE_LOST; the kernel is gone all the same. */
+jg_status unload_kernel(const device *dev, loaded_kernel *kernel);
 
 #endif

@@ -18,6 +18,9 @@
 #define QUADS_A ((JG_BM * JG_BK / 4 + THREADS - 1) / THREADS)
 #define QUADS_B ((JG_BN * JG_BK / 4 + THREADS - 1) / THREADS)
 
+// Steps of k to unroll; more makes the compiler hoist loads until registers spill.
+static const int UNROLL = 128 / (JG_WM * JG_WN);
+
 #if JG_TYPE == JG_TYPE_F32
 typedef float element;
 __device__ __forceinline__ float to_f32(float value) { return value; }
@@ -148,7 +151,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, const element
             const float *row_a = shared + turn * BUFFER_FLOATS + thread_m;
             const float *row_b = shared + turn * BUFFER_FLOATS + JG_BK * ROW_A + thread_n;
             if (DIM_K - k0 >= JG_BK) {
-#pragma unroll
+#pragma unroll UNROLL
                 for (u32 k = 0; k < JG_BK; k++) multiply_step(sums, row_a + k * ROW_A, row_b + k * ROW_B);
             } else {
 #pragma unroll 1

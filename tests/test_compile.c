@@ -3,6 +3,7 @@
 #include "compile.h"
 #include "arch.h"
 #include "plan.h"
+#include "template.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -269,6 +270,36 @@ static void test_missing_nvrtc(void **state)
     compiler_destroy(wrong);
 }
 
+/* The templates are ordinary CUDA: what is given to NVRTC also goes through nvcc's two passes. */
+static void test_plain_nvcc(void **state)
+{
+    (void)state;
+    if (system("command -v nvcc >/dev/null 2>&1") != 0) {
+        print_message("SKIP no nvcc on the PATH\n");
+        skip();
+    }
+    const kernel_spec specs[] = {
+        {.family = FAMILY_SIMT, .arch = 80, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32, .trans_a = SPEC_ARGUMENT,
+         .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_ARGUMENT, .vec_b = SPEC_ARGUMENT, .vec_c = SPEC_ARGUMENT, .tile = {64, 64, 16, 4, 4, 2}},
+        {.family = FAMILY_MMA, .arch = 80, .form = JG_FORM_SPECIALISED, .type_in = JG_BF16, .type_c = JG_F32, .trans_b = 1, .vec_a = 2,
+         .vec_b = 8, .single = 1, .tile = {64, 64, 32, 32, 32, 3}, .m = 100, .n = 70, .k = 60, .lda = 61, .ldb = 60, .ldc = 71},
+    };
+    char folder[] = "/tmp/jitgemm-nvcc-XXXXXX", path[64], command[256], defines[2048];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/kernel.cu", folder);
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        kernel_render_defines(&specs[i], defines, sizeof defines);
+        fprintf(file, "%s%s", defines, template_source(specs[i].family));
+        assert_int_equal(fclose(file), 0);
+        snprintf(command, sizeof command, "nvcc -arch=sm_80 -fmad=false -Werror all-warnings -cubin -o %s/kernel.cubin %s", folder, path);
+        assert_int_equal(system(command), 0);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -290,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missing_nvrtc),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_plain_nvcc),
         cmocka_unit_test(test_generic_sets),
         cmocka_unit_test(test_specialised_kernels),
     };

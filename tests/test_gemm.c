@@ -3,6 +3,7 @@
 #include "gemm_fixture.h"
 
 #include <linux/seccomp.h>
+#include <math.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -237,6 +238,10 @@ static void operands_that_are_not_read_may_be_null(void **state)
     for (int i = 0; i < 16; i++) assert_float_equal(C[i], i * 0.5f, 0);
     assert_status(jg_gemm(c, &no_k, &(jg_operands){.c = C, .beta = &half}), JG_OK);
     for (int i = 0; i < 16; i++) assert_float_equal(C[i], i * 0.25f, 0);
+    const float endless = HUGE_VALF; /* an empty sum is 0, and stays it */
+    for (int i = 0; i < 16; i++) C[i] = (float)i;
+    assert_status(jg_gemm(c, &no_k, &(jg_operands){.c = C, .alpha = &endless, .beta = &half}), JG_OK);
+    for (int i = 0; i < 16; i++) assert_float_equal(C[i], i * 0.5f, 0);
     assert_status(jg_gemm(c, &no_k, &(jg_operands){.c = C}), JG_OK); /* beta is 0 by default */
     for (int i = 0; i < 16; i++) assert_float_equal(C[i], 0, 0);
     assert_status(jg_close(c), JG_OK);
@@ -339,6 +344,21 @@ static void a_hit_only_launches(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* Column-major A B is row-major B' A': where the two come to the same, they share a kernel and its entry. */
+static void both_orders_share_what_is_the_same(void **state)
+{
+    (void)state;
+    const jg_problem p = {.m = 8, .n = 4, .k = 6}, transposed = {.m = 4, .n = 8, .k = 6, .order = JG_COL_MAJOR};
+    fixture_plant(&p, JG_FORM_AUTO);
+    jg_context *c = fixture_open_without_nvrtc();
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    assert_status(fixture_gemm(c, &transposed, 1, 0), JG_OK);
+    jg_stats stats = fixture_stats(c);
+    assert_int_equal(stats.problems, 1);
+    assert_int_equal(stats.memory_hits, 1);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* In a child that may make no system call at all: no file, no lock that waits, no memory from the system. */
 static void a_hit_makes_no_system_call(void **state)
 {
@@ -429,7 +449,8 @@ int main(void)
         FIXTURE_TEST(null_arguments_are_refused_and_named), FIXTURE_TEST(plans_check_their_alignment),
         FIXTURE_TEST(nothing_is_done_for_empty_products), FIXTURE_TEST(operands_that_are_not_read_may_be_null),
         FIXTURE_TEST(products_are_right_in_every_layout), FIXTURE_TEST(the_launch_carries_all_arguments),
-        FIXTURE_TEST(a_hit_only_launches), FIXTURE_TEST(a_hit_makes_no_system_call),
+        FIXTURE_TEST(a_hit_only_launches), FIXTURE_TEST(both_orders_share_what_is_the_same),
+        FIXTURE_TEST(a_hit_makes_no_system_call),
         FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from), FIXTURE_TEST(explaining_loads_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,10 @@ static void test_install_and_pkg_config(void **state)
         assert_int_equal(run("LD_LIBRARY_PATH=%s/lib JITGEMM_CACHE= %s/first | grep -q '139 *154'", prefix, prefix), 0);
         assert_int_equal(run("%s readelf -d %s/first | grep -q 'NEEDED.*libjitgemm'", is_static ? "!" : "", prefix), 0);
     }
+    /* The README's first program is a program. */
+    assert_int_equal(run("sed -n '/^```c$/,/^```$/p' README.md | grep -v '^```' >%s/first.c && ${CC:-cc} -Wall -Werror -I%s/include -o %s/first "
+                         "%s/first.c -L%s/lib -ljitgemm && LD_LIBRARY_PATH=%s/lib JITGEMM_CACHE= %s/first | grep -q '139 154' && rm %s/first.c",
+                         prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix), 0);
     assert_int_equal(run("%s/bin/jitgemm-prewarm --version >/dev/null && %s/bin/jitgemm-cache --version >/dev/null", prefix, prefix), 0);
     assert_int_equal(run("make -s --no-print-directory BUILD=%s PREFIX=%s uninstall >/dev/null", build, prefix), 0);
     assert_int_equal(run("rm %s/first && test -z \"$(find %s -type f -o -type l)\"", prefix, prefix), 0);

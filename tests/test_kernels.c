@@ -249,6 +249,23 @@ static void a_damaged_record_is_compiled_again(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* A sound record that the driver will not take, as a cubin and as PTX. */
+static void a_refused_record_is_compiled_again(void **state)
+{
+    (void)state;
+    NEEDS_NVRTC();
+    const jg_problem p = square(16, JG_F32);
+    fixture_plant(&p, JG_FORM_AUTO);
+    jg_context *c = fixture_open();
+    fx.fake->fail_call("cuModuleLoadDataEx", 1, CUDA_ERROR_INVALID_VALUE, FAKE_ONCE);
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    jg_stats s = fixture_stats(c);
+    assert_int_equal(s.compiles, 1);
+    assert_int_equal(s.disk_faults, 1);
+    assert_int_equal(s.disk_entries, 1);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* --- eviction --- */
 
 #define SIZES 4
@@ -337,6 +354,20 @@ static void plans_keep_their_kernels(void **state)
     for (int i = 1; i < SIZES; i++) run_size(c, i);
     assert_false(is_loaded(0));
     assert_status(jg_close(c), JG_OK);
+}
+
+/* A device lost by earlier work shows when the driver is next asked; poll passes it on. */
+static void poll_reports_a_lost_device(void **state)
+{
+    (void)state;
+    plant_sizes();
+    jg_context *c = open_for_two(JG_COMPILE_NEVER);
+    for (int i = 0; i < SIZES; i++) run_size(c, i);
+    fx.fake->fail_call("cuModuleUnload", 1, CUDA_ERROR_ILLEGAL_ADDRESS, FAKE_ONCE);
+    assert_status(jg_poll(c, NULL), JG_ERR_DEVICE_LOST);
+    assert_says(jg_last_error(), "cuModuleUnload");
+    jg_close(c);
+    fx.fake->reset(); /* the module that could not be unloaded */
 }
 
 /* A caller that must not wait gets nothing unloaded: that is left to jg_poll. */
@@ -484,9 +515,9 @@ int main(int count, char **arguments)
         FIXTURE_TEST(a_kernel_is_compiled_once_and_then_found), FIXTURE_TEST(without_a_file_memory_still_serves),
         FIXTURE_TEST(never_serves_what_is_cached_or_says_not_ready), FIXTURE_TEST(without_nvrtc_cached_kernels_still_serve),
         FIXTURE_TEST(ptx_serves_where_the_cubin_is_refused), FIXTURE_TEST(failures_leave_everything_as_it_was),
-        FIXTURE_TEST(a_damaged_record_never_reaches_the_driver), FIXTURE_TEST(a_damaged_record_is_compiled_again),
+        FIXTURE_TEST(a_damaged_record_never_reaches_the_driver), FIXTURE_TEST(a_damaged_record_is_compiled_again), FIXTURE_TEST(a_refused_record_is_compiled_again),
         FIXTURE_TEST(the_least_recently_used_kernels_go), FIXTURE_TEST(bytes_bound_the_memory_too),
-        FIXTURE_TEST(plans_keep_their_kernels), FIXTURE_TEST(without_waiting_only_poll_unloads),
+        FIXTURE_TEST(plans_keep_their_kernels), FIXTURE_TEST(poll_reports_a_lost_device), FIXTURE_TEST(without_waiting_only_poll_unloads),
         FIXTURE_TEST(threads_that_miss_together_compile_once), FIXTURE_TEST(a_failed_load_fails_only_its_own_call),
         FIXTURE_TEST(many_threads_share_a_context_that_evicts), FIXTURE_TEST(hits_go_on_while_another_thread_loads),
     };

@@ -111,9 +111,28 @@ static void evicts_in_order_of_use(void **state)
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
         assert_int_equal(touch(map, uses[i]), 1);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(lru_evict_oldest(map, note, &evicted), 1);
-    assert_int_equal(lru_evict_oldest(map, note, &evicted), 0);
+        assert_int_equal(lru_evict_oldest(map, 1, note, &evicted), 1);
+    assert_int_equal(lru_evict_oldest(map, 1, note, &evicted), 0);
     assert_memory_equal(evicted.values, expected, sizeof expected);
+    lru_destroy(map, NULL, NULL);
+}
+
+static void evicts_as_many_as_asked(void **state)
+{
+    (void)state;
+    static const int expected[] = {1, 2, 0};
+    log evicted = {0};
+    lru *map = lru_create(0, 0);
+    for (int i = 0; i < 4; i++)
+        add(map, i, 1);
+    assert_int_equal(touch(map, 0), 1);
+    assert_int_equal(lru_evict_oldest(map, 0, note, &evicted), 0);
+    lru_entry *pinned = lru_acquire(map, &(int){3}, sizeof(int));
+    assert_non_null(pinned);
+    assert_int_equal(lru_evict_oldest(map, 2, note, &evicted), 2);
+    assert_int_equal(lru_evict_oldest(map, 9, note, &evicted), 1); /* the pinned one stays */
+    assert_memory_equal(evicted.values, expected, sizeof expected);
+    lru_release(pinned);
     lru_destroy(map, NULL, NULL);
 }
 
@@ -127,10 +146,15 @@ static void trims_many_in_order_of_use(void **state)
         add(map, i, 1);
     for (int i = 99; i >= 0; i--)
         touch(map, i);
+    int held = 98;
+    lru_entry *entry = lru_acquire(map, &held, sizeof held);
+    touch(map, 0);
     assert_int_equal(lru_trim(map, note, &evicted), 99);
-    for (int i = 0; i < 99; i++)
-        assert_int_equal(evicted.values[i], 99 - i);
-    assert_int_equal(touch(map, 0), 1);
+    for (int i = 0, expected = 99; i < 98; i++, expected -= expected == 99 ? 2 : 1)
+        assert_int_equal(evicted.values[i], expected);
+    assert_int_equal(evicted.values[98], 0); /* the youngest, but what is older is held */
+    lru_release(entry);
+    assert_int_equal(touch(map, held), 1);
     lru_destroy(map, NULL, NULL);
 }
 
@@ -151,9 +175,9 @@ static void never_evicts_a_pinned_entry(void **state)
     lru_release(second);
     assert_int_equal(lru_trim(map, note, &evicted), 1); /* the younger goes, since the older is pinned */
     assert_int_equal(evicted.values[0], 1);
-    assert_int_equal(lru_evict_oldest(map, note, &evicted), 0);
+    assert_int_equal(lru_evict_oldest(map, 1, note, &evicted), 0);
     lru_release(first);
-    assert_int_equal(lru_evict_oldest(map, note, &evicted), 1);
+    assert_int_equal(lru_evict_oldest(map, 1, note, &evicted), 1);
     lru_destroy(map, NULL, NULL);
 }
 
@@ -170,7 +194,7 @@ static void refuses_a_duplicate(void **state)
     assert_ptr_equal(again, entry);
     assert_ptr_equal(lru_value(again), &numbers[3]);
     lru_release(entry);
-    assert_int_equal(lru_evict_oldest(map, NULL, NULL), 0); /* the second insert pinned it as well */
+    assert_int_equal(lru_evict_oldest(map, 1, NULL, NULL), 0); /* the second insert pinned it as well */
     lru_release(again);
     lru_get_stats(map, &stats);
     assert_int_equal(stats.entries, 1);
@@ -289,7 +313,7 @@ static void *work(void *argument)
         }
         lru_release(entry);
         if (i % 5 == 0) lru_trim(c->map, destroy_value, c);
-        if (i % 97 == 0) lru_evict_oldest(c->map, destroy_value, c);
+        if (i % 97 == 0) lru_evict_oldest(c->map, 1, destroy_value, c);
         if (i % 31 == 0) lru_over(c->map);
     }
     return NULL;
@@ -322,6 +346,7 @@ int main(void)
         cmocka_unit_test(holds_exactly_its_capacity),
         cmocka_unit_test(keeps_within_its_bytes),
         cmocka_unit_test(evicts_in_order_of_use),
+        cmocka_unit_test(evicts_as_many_as_asked),
         cmocka_unit_test(trims_many_in_order_of_use),
         cmocka_unit_test(never_evicts_a_pinned_entry),
         cmocka_unit_test(refuses_a_duplicate),
