@@ -7,7 +7,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 count() { # count PATTERN: the number in the (last) line that holds it
-    sed -n "s/.*$1 *\] *\([0-9]*\) test.*/\1/p" "$scratch/log" | tail -n 1
+    sed -n "s/.*$1 *\] *\([0-9][0-9]*\) test(s).*/\1/p" "$scratch/log" | tail -n 1
 }
 for program in "$@"; do
     name=$(basename "$program")
