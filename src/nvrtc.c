@@ -92,6 +92,23 @@ static jg_status bind_functions(nvrtc *lib)
     return JG_OK;
 }
 
+/* NVRTC opens its builtins by name when it first compiles, and finds them only where the loader looks. Opened here, from
+ * NVRTC's own folder if need be, they are found wherever they lie beside it. */
+static jg_status open_builtins(const nvrtc *lib)
+{
+    char name[64], path[600];
+    Dl_info where;
+    snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", lib->number / 1000, lib->number % 1000 / 10);
+    if (dladdr(*(void *const *)&lib->version, &where) && where.dli_fname && strrchr(where.dli_fname, '/')) {
+        int folder = (int)(strrchr(where.dli_fname, '/') - where.dli_fname);
+        snprintf(path, sizeof path, "%.*s/%s", folder, where.dli_fname, name);
+        if (dlopen(path, RTLD_NOW | RTLD_LOCAL)) return JG_OK;
+    }
+    if (dlopen(name, RTLD_NOW | RTLD_LOCAL)) return JG_OK;
+    return status_set(JG_ERR_NO_NVRTC, "NVRTC %d.%d cannot compile without %s, which must lie beside it: %s", lib->number / 1000,
+                      lib->number % 1000 / 10, name, dlerror());
+}
+
 jg_status nvrtc_open(const char *path, nvrtc **out)
 {
     *out = NULL;
@@ -106,6 +123,7 @@ jg_status nvrtc_open(const char *path, nvrtc **out)
                           "or use kernels from a prewarmed cache", tried);
     }
     jg_status status = bind_functions(lib);
+    if (status == JG_OK) status = open_builtins(lib);
     if (status != JG_OK) nvrtc_close(lib);
     else *out = lib;
     return status;
