@@ -84,7 +84,7 @@ $(PKGCONFIG): Makefile
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: jitgemm' \
 	  'Description: Matrix products whose CUDA kernels are generated at run time' 'Version: $(VERSION)' \
-	  'Requires.private: sqlite3 libxxhash' 'Libs: -L$${libdir} -ljitgemm' 'Libs.private: -ldl -lm -pthread' \
+	  'Libs: -L$${libdir} -ljitgemm' 'Libs.private: $(LDLIBS) -pthread' \
 	  'Cflags: -I$${includedir}' > $@
 
 $(BUILD)/bin/jitgemm-%: $(BUILD)/obj/tools/jitgemm-%.o $(TOOL_OBJ) $(STATIC)

@@ -102,7 +102,11 @@ static int run_on_terminal(const char *line, const char *input, unsigned short c
     ssize_t got;
     int status, terminal = posix_openpt(O_RDWR | O_NOCTTY);
     struct winsize size = {.ws_row = 40, .ws_col = columns};
-    assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    if (terminal < 0) {
+        print_message("SKIP no pseudo-terminal: %s\n", strerror(errno));
+        skip();
+    }
+    assert_true(grantpt(terminal) == 0 && unlockpt(terminal) == 0);
     int other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
     assert_true(other >= 0 && ioctl(other, TIOCSWINSZ, &size) == 0);
     pid_t pid = fork();
