@@ -163,7 +163,7 @@ install: all
 	install -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/
 	cp -d $(BUILD)/lib/libjitgemm.so $(BUILD)/lib/libjitgemm.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 $(PKGCONFIG) $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(PKGCONFIG) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/jitgemm.pc
 	install -m 644 include/jitgemm.h $(DESTDIR)$(PREFIX)/include/
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 $(wildcard tools/*.1) $(DESTDIR)$(PREFIX)/share/man/man1/
