@@ -1,6 +1,8 @@
 #!/bin/sh
-# What `make test-gpu` runs: the numeric tests and the demo, each twice on one cache file, so that the second process
-# shows that it compiles nothing. BUILD is the build folder; it may have come from another machine (make bundle).
+# What `make test-gpu` runs: the numeric tests, twice on one cache file, so that the second process shows that it compiles
+# nothing. BUILD is the build folder; it may have come from another machine (make bundle).
+#   DEMO=1       also the demo, twice
+#   SANITIZE=1   also a part of the tests under compute-sanitizer (memcheck, racecheck, synccheck)
 set -u
 build=${BUILD:-build}
 [ -d "$build/bundle/lib" ] && export LD_LIBRARY_PATH="$build/bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -18,6 +20,16 @@ if [ -n "${DEMO:-}" ]; then
     for round in first second; do
         echo "=== demo, $round process"
         "$build/examples/10_demo" --cache "$scratch/demo.db" || bad=1
+    done
+fi
+if [ -n "${SANITIZE:-}" ]; then
+    for tool in memcheck racecheck synccheck; do
+        echo "=== compute-sanitizer $tool"
+        for part in test_batches test_blas_rules test_every_tile_gives_the_same_bits; do
+            JITGEMM_CACHE="$JG_TEST_CACHE" JG_TEST_FILTER=$part timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 \
+                "$build/tests/gpu_numeric" >"$scratch/log" 2>&1 || { bad=1; tail -n 30 "$scratch/log"; }
+            grep -E '^========= (ERROR|RACECHECK) SUMMARY|PASSED|FAILED' "$scratch/log"
+        done
     done
 fi
 exit $bad
