@@ -161,7 +161,8 @@ typedef enum jg_device { JG_DEVICE_AUTO = 0, JG_DEVICE_CUDA = 1, JG_DEVICE_CPU =
  * WAIT (the default): compile or load it in the call, on a thread of the library's own; the call
  *     blocks for 60 to 350 ms.
  * NEVER: NVRTC is never used. A cached kernel for the size, else a cached generic kernel, else
- *     JG_ERR_NOT_READY. */
+ *     JG_ERR_NOT_READY. One that is only in the cache file is loaded in the call, which waits for queued
+ *     GPU work; call jg_prewarm first to avoid that. */
 typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPILE_NEVER = 2 } jg_compile;
 
 typedef enum jg_log_level { JG_LOG_ERROR = 0, JG_LOG_WARNING = 1, JG_LOG_INFO = 2, JG_LOG_DEBUG = 3 } jg_log_level;

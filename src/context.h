@@ -6,6 +6,7 @@
 #include "cache/store.h"
 #include "compile.h"
 #include "launch.h"
+#include "operands.h"
 #include "plan.h"
 
 #include <pthread.h>
@@ -87,6 +88,12 @@ access_widths gemm_promised_access(const problem *p);
 
 /* The form that is planned first: what the problem asks for, else SPECIALISED, but GENERIC where k = 0. */
 jg_form gemm_planned_form(const problem *p);
+
+/* What a call may do on a miss, by the context's policy. */
+compile_how gemm_compile_how(const jg_context *c);
+
+/* The device part of a call whose kernel is known. Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
+jg_status gemm_launch(const jg_context *c, const dispatch *d, const operands *o, void *stream);
 
 /* Chooses, obtains and remembers what a problem needs; returns its entry in the problem map, pinned. */
 jg_status gemm_resolve(jg_context *c, const problem_key *key, compile_how how, lru_entry **entry, jg_source *source);

@@ -205,7 +205,7 @@ static void test_all_ops_and_types(void **state)
     (void)state;
     need_gpu();
     trials t = {0};
-    static const float scalars[][2] = {{1, 0}, {0.5f, -1.5f}, {1, 1}, {-2, 0}};
+    static const float scalars[][2] = {{1, 0}, {0.7f, -1.3f}, {1, 1}, {-1.9f, 0}};
     unsigned turn = 0;
     for (size_t s = 0; s < SMALL_SHAPES; s++)
         for (size_t y = 0; y < TYPES; y++)

@@ -1,5 +1,5 @@
-/* src/gemm.c on the fake driver: bad input, the rules of BLAS, what a launch is made of, what a hit may cost, plans. How a
- * missing kernel is brought is in test_kernels.c. */
+/* src/gemm.c on the fake driver: bad input, the rules of BLAS, what a launch is made of, what a hit may cost.
+ * How a missing kernel is brought is in test_kernels.c, plans are in test_plan_calls.c. */
 #include "gemm_fixture.h"
 
 #include <linux/seccomp.h>
@@ -173,33 +173,6 @@ static void null_arguments_are_refused_and_named(void **state)
     jg_plan_destroy(NULL);
     assert_status(jg_close(c), JG_OK);
     assert_status(jg_close(NULL), JG_OK);
-}
-
-/* A plan wants what its problem promised. */
-static void plans_check_their_alignment(void **state)
-{
-    (void)state;
-    const jg_problem p = square(8, JG_F16);
-    jg_problem narrow = p;
-    narrow.align_bytes = 4;
-    fixture_plant(&p, JG_FORM_AUTO);
-    fixture_plant(&narrow, JG_FORM_AUTO);
-    jg_context *c = fixture_open_without_nvrtc();
-    jg_plan *wide, *tight;
-    assert_status(jg_plan_create(c, &p, &wide), JG_OK);
-    assert_status(jg_plan_create(c, &narrow, &tight), JG_OK);
-    const jg_operands by_4 = {.a = (char *)room_a + 4, .b = room_b, .c = room_c};
-    const jg_operands by_2 = {.a = (char *)room_a + 2, .b = room_b, .c = room_c};
-    assert_status(jg_plan_run(wide, &good), JG_OK);
-    assert_status(jg_plan_run(wide, &by_4), JG_ERR_MISALIGNED);
-    assert_says(jg_last_error(), "operands.a");
-    assert_status(jg_plan_run(tight, &by_4), JG_OK);
-    assert_status(jg_plan_run(tight, &by_2), JG_ERR_MISALIGNED);
-    /* jg_gemm looks at the pointers, so the narrow kernel is found for them. */
-    assert_status(jg_gemm(c, &p, &(jg_operands){.a = (char *)room_a + 4, .b = (char *)room_b + 4, .c = (char *)room_c + 4}), JG_OK);
-    jg_plan_destroy(wide);
-    jg_plan_destroy(tight);
-    assert_status(jg_close(c), JG_OK);
 }
 
 /* --- the rules of BLAS --- */
@@ -388,70 +361,15 @@ static void a_hit_makes_no_system_call(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* --- plans and closing --- */
-
-static void plan_info_tells_the_kernel_and_where_it_came_from(void **state)
-{
-    (void)state;
-    const jg_problem p = square(8, JG_F16);
-    fixture_plant(&p, JG_FORM_AUTO);
-    jg_context *c = fixture_open_without_nvrtc();
-    jg_plan *first, *second;
-    jg_plan_details d;
-    assert_status(jg_plan_create(c, &p, &first), JG_OK);
-    assert_status(jg_plan_create(c, &p, &second), JG_OK);
-    assert_status(jg_plan_info(first, &d), JG_OK);
-    assert_string_equal(d.kernel, fixture_name(&p, JG_FORM_AUTO));
-    assert_string_equal(d.family, "mma");
-    assert_int_equal(d.source, JG_SOURCE_DISK);
-    assert_int_equal(d.form, JG_FORM_SPECIALISED);
-    assert_int_equal(d.arch, 87);
-    assert_int_equal(d.registers, 77); /* the driver's figure */
-    assert_float_equal(d.compile_ms, 12, 0.001);
-    assert_true(d.threads >= 32 && d.grid_x == 1 && d.grid_y == 1 && d.blocks_per_sm > 0 && d.waves > 0);
-    assert_status(jg_plan_info(second, &d), JG_OK);
-    assert_int_equal(d.source, JG_SOURCE_MEMORY);
-    jg_plan_destroy(first);
-    assert_status(jg_close(c), JG_ERR_BUSY);
-    assert_says(jg_last_error(), "1 plan is not destroyed");
-    assert_status(jg_plan_run(second, &good), JG_OK); /* nothing happened */
-    jg_plan_destroy(second);
-    assert_status(jg_close(c), JG_OK);
-}
-
-static void explaining_loads_nothing(void **state)
-{
-    (void)state;
-    const jg_problem p = square(256, JG_F16);
-    jg_context *c = fixture_open_without_nvrtc();
-    uint64_t before = fx.fake->all_calls();
-    size_t length = 0, again = 0;
-    char text[8192], cut[20];
-    assert_status(jg_plan_explain(c, &p, text, sizeof text, &length), JG_OK);
-    assert_int_equal(strlen(text), length);
-    assert_ptr_equal(strstr(text, "chosen    jg_sm87_mma_f16f16f16"), text);
-    assert_says(text, "slower    ");
-    assert_says(text, fixture_name(&p, JG_FORM_AUTO));
-    assert_status(jg_plan_explain(c, &p, cut, sizeof cut, &again), JG_OK);
-    assert_int_equal(again, length);
-    assert_memory_equal(cut, text, sizeof cut - 1);
-    assert_int_equal(cut[sizeof cut - 1], 0);
-    assert_status(jg_plan_explain(c, &p, NULL, 0, &again), JG_OK);
-    assert_int_equal(again, length);
-    assert_int_equal(fx.fake->all_calls(), before);
-    assert_status(jg_close(c), JG_OK);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(bad_problems_are_refused_and_named), FIXTURE_TEST(bad_operands_are_refused_and_named),
-        FIXTURE_TEST(null_arguments_are_refused_and_named), FIXTURE_TEST(plans_check_their_alignment),
+        FIXTURE_TEST(null_arguments_are_refused_and_named),
         FIXTURE_TEST(nothing_is_done_for_empty_products), FIXTURE_TEST(operands_that_are_not_read_may_be_null),
         FIXTURE_TEST(products_are_right_in_every_layout), FIXTURE_TEST(the_launch_carries_all_arguments),
         FIXTURE_TEST(a_hit_only_launches), FIXTURE_TEST(both_orders_share_what_is_the_same),
         FIXTURE_TEST(a_hit_makes_no_system_call),
-        FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from), FIXTURE_TEST(explaining_loads_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,161 @@
+/* jg_plan: a problem's kernel, chosen and pinned once, launched many times, and described in words. */
+#include "context.h"
+#include "cpu.h"
+#include "status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct jg_plan {
+    jg_context *context;
+    problem problem;
+    access_widths access;
+    lru_entry *entry;       /* null: cpu device, or nothing to compute */
+    jg_source source;
+};
+
+jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
+{
+    if (!c || !in || !out) return status_set(JG_ERR_NULL, "jg_plan_create: %s is null", !c ? "context" : !in ? "problem" : "plan");
+    *out = NULL;
+    problem p;
+    RETURN_IF_ERROR(problem_canonicalise(in, &p));
+    jg_plan *made = calloc(1, sizeof *made);
+    if (!made) return status_set(JG_ERR_NO_MEMORY, "out of memory making a plan");
+    made->context = c;
+    made->problem = p;
+    made->access = gemm_promised_access(&p);
+    made->source = JG_SOURCE_CPU;
+    if (!context_is_cpu(c) && !problem_is_empty(&p)) {
+        const problem_key key = gemm_key(&p, made->access);
+        made->source = JG_SOURCE_MEMORY;
+        made->entry = lru_acquire(c->problems, &key, sizeof key);
+        jg_status status = made->entry ? JG_OK : gemm_resolve(c, &key, gemm_compile_how(c), &made->entry, &made->source);
+        if (status != JG_OK) {
+            free(made);
+            return status;
+        }
+    }
+    atomic_fetch_add(&c->plans, 1);
+    *out = made;
+    return JG_OK;
+}
+
+jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
+{
+    if (!pl || !data) return status_set(JG_ERR_NULL, "jg_plan_run: %s is null", !pl ? "plan" : "operands");
+    const problem *p = &pl->problem;
+    if (problem_is_empty(p)) return JG_OK;
+    const operands o = operands_canonicalise(p, data);
+    const unsigned out_bytes = (unsigned)type_bytes((jg_type)p->type_c);
+    RETURN_IF_ERROR(operands_check(&o, pl->access.a, pl->access.b, pl->access.c ? 4 * out_bytes : out_bytes));
+    if (!pl->entry) return cpu_gemm(p, o.a, o.b, o.c, o.alpha, o.beta);
+    return gemm_launch(pl->context, lru_value(pl->entry), &o, data->stream);
+}
+
+void jg_plan_destroy(jg_plan *pl)
+{
+    if (!pl) return;
+    if (pl->entry) lru_release(pl->entry);
+    atomic_fetch_sub(&pl->context->plans, 1);
+    free(pl);
+}
+
+static void describe_kernel(const dispatch *d, const limits *l, jg_plan_details *out)
+{
+    const plan *c = &d->plan;
+    const tile *t = &c->spec.tile;
+    int by_shared;
+    kernel_format_name(&c->spec, out->kernel);
+    snprintf(out->family, sizeof out->family, "%s", family_name(c->spec.family));
+    snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(c->spec.family));
+    out->form = (jg_form)c->spec.form;
+    out->arch = c->spec.arch;
+    out->tile_m = t->m;
+    out->tile_n = t->n;
+    out->tile_k = t->k;
+    out->warp_m = t->warp_m;
+    out->warp_n = t->warp_n;
+    out->stages = t->stages;
+    out->threads = c->threads;
+    out->grid_x = c->grid_x;
+    out->grid_y = c->grid_y;
+    out->shared_bytes = c->shared_bytes;
+    out->registers = d->kernel->registers ? d->kernel->registers : c->registers;
+    out->blocks_per_sm = plan_occupancy(l, c->threads, out->registers, c->shared_bytes, &by_shared);
+    out->waves = out->blocks_per_sm ? (double)c->grid_x * d->args.batch / ((double)out->blocks_per_sm * l->sm_count) : 0;
+    out->compile_ms = d->kernel->compile_ms;
+}
+
+jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
+{
+    if (!pl || !out) return status_set(JG_ERR_NULL, "jg_plan_info: %s is null", !pl ? "plan" : "details");
+    memset(out, 0, sizeof *out);
+    out->source = pl->source;
+    if (pl->entry) {
+        describe_kernel(lru_value(pl->entry), &pl->context->device.limits, out);
+    } else {
+        snprintf(out->kernel, sizeof out->kernel, "cpu");
+        snprintf(out->family, sizeof out->family, "cpu");
+        snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(FAMILY_SIMT));
+    }
+    return JG_OK;
+}
+
+typedef struct listing {
+    char *text;
+    size_t size, length;
+} listing;
+
+static void list_line(listing *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void list_line(listing *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(l->length < l->size ? l->text + l->length : NULL, l->length < l->size ? l->size - l->length : 0, format, args);
+    va_end(args);
+    if (n > 0) l->length += (size_t)n;
+}
+
+typedef struct explanation {
+    listing out;
+    const plan *best;
+} explanation;
+
+static void list_candidate(void *user, const plan *c, const char *reason)
+{
+    explanation *e = user;
+    char name[KERNEL_NAME_BYTES], best[KERNEL_NAME_BYTES];
+    kernel_format_name(&c->spec, name);
+    kernel_format_name(&e->best->spec, best);
+    if (strcmp(name, best) == 0) return;
+    if (reason[0]) list_line(&e->out, "rejected  %s: %s\n", name, reason);
+    else list_line(&e->out, "slower    %s: %.2fx the chosen one's estimate, %.2f waves\n", name, c->cost / e->best->cost, c->waves);
+}
+
+jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_t size, size_t *length)
+{
+    if (!c || !in || (!text && size)) return status_set(JG_ERR_NULL, "jg_plan_explain: %s is null", !c ? "context" : !in ? "problem" : "text");
+    problem p;
+    RETURN_IF_ERROR(problem_canonicalise(in, &p));
+    explanation e = {.out = {text, size, 0}};
+    if (problem_is_empty(&p)) {
+        list_line(&e.out, "nothing to compute\n");
+    } else {
+        plan best;
+        const jg_form form = gemm_planned_form(&p);
+        const access_widths access = gemm_promised_access(&p);
+        RETURN_IF_ERROR(plan_choose(&p, access, form, &c->device.limits, &best));
+        char name[KERNEL_NAME_BYTES];
+        kernel_format_name(&best.spec, name);
+        list_line(&e.out, "chosen    %s: %lldx%lld blocks of %d threads, %d bytes shared, about %d registers, %d blocks an SM, %.2f waves\n",
+                  name, (long long)best.grid_x, (long long)best.grid_y, best.threads, best.shared_bytes, best.registers,
+                  best.blocks_per_sm, best.waves);
+        e.best = &best;
+        plan_each(&p, access, form, &c->device.limits, list_candidate, &e);
+    }
+    if (length) *length = e.out.length;
+    return JG_OK;
+}

@@ -1,0 +1,120 @@
+/* jg_plan on the fake driver: alignment, what a plan tells of itself, how a choice is explained. */
+#include "gemm_fixture.h"
+
+static _Alignas(256) float room_a[1024], room_b[1024], room_c[1024];
+static const jg_operands good = {.a = room_a, .b = room_b, .c = room_c};
+
+/* A plan wants what its problem promised. */
+static void plans_check_their_alignment(void **state)
+{
+    (void)state;
+    const jg_problem p = square(8, JG_F16);
+    jg_problem narrow = p;
+    narrow.align_bytes = 4;
+    fixture_plant(&p, JG_FORM_AUTO);
+    fixture_plant(&narrow, JG_FORM_AUTO);
+    jg_context *c = fixture_open_without_nvrtc();
+    jg_plan *wide, *tight;
+    assert_status(jg_plan_create(c, &p, &wide), JG_OK);
+    assert_status(jg_plan_create(c, &narrow, &tight), JG_OK);
+    const jg_operands by_4 = {.a = (char *)room_a + 4, .b = room_b, .c = room_c};
+    const jg_operands by_2 = {.a = (char *)room_a + 2, .b = room_b, .c = room_c};
+    assert_status(jg_plan_run(wide, &good), JG_OK);
+    assert_status(jg_plan_run(wide, &by_4), JG_ERR_MISALIGNED);
+    assert_says(jg_last_error(), "operands.a");
+    assert_status(jg_plan_run(tight, &by_4), JG_OK);
+    assert_status(jg_plan_run(tight, &by_2), JG_ERR_MISALIGNED);
+    /* jg_gemm looks at the pointers, so the narrow kernel is found for them. */
+    assert_status(jg_gemm(c, &p, &(jg_operands){.a = (char *)room_a + 4, .b = (char *)room_b + 4, .c = (char *)room_c + 4}), JG_OK);
+    jg_plan_destroy(wide);
+    jg_plan_destroy(tight);
+    assert_status(jg_close(c), JG_OK);
+}
+
+static void plan_info_tells_the_kernel_and_where_it_came_from(void **state)
+{
+    (void)state;
+    const jg_problem p = square(8, JG_F16);
+    fixture_plant(&p, JG_FORM_AUTO);
+    jg_context *c = fixture_open_without_nvrtc();
+    jg_plan *first, *second;
+    jg_plan_details d;
+    assert_status(jg_plan_create(c, &p, &first), JG_OK);
+    assert_status(jg_plan_create(c, &p, &second), JG_OK);
+    assert_status(jg_plan_info(first, &d), JG_OK);
+    assert_string_equal(d.kernel, fixture_name(&p, JG_FORM_AUTO));
+    assert_string_equal(d.family, "mma");
+    assert_int_equal(d.source, JG_SOURCE_DISK);
+    assert_int_equal(d.form, JG_FORM_SPECIALISED);
+    assert_int_equal(d.arch, 87);
+    assert_int_equal(d.registers, 77); /* the driver's figure */
+    assert_float_equal(d.compile_ms, 12, 0.001);
+    assert_true(d.threads >= 32 && d.grid_x == 1 && d.grid_y == 1 && d.blocks_per_sm > 0 && d.waves > 0);
+    assert_status(jg_plan_info(second, &d), JG_OK);
+    assert_int_equal(d.source, JG_SOURCE_MEMORY);
+    jg_plan_destroy(first);
+    assert_status(jg_close(c), JG_ERR_BUSY);
+    assert_says(jg_last_error(), "1 plan is not destroyed");
+    assert_status(jg_plan_run(second, &good), JG_OK); /* nothing happened */
+    jg_plan_destroy(second);
+    assert_status(jg_close(c), JG_OK);
+}
+
+static void explaining_loads_nothing(void **state)
+{
+    (void)state;
+    const jg_problem p = square(256, JG_F16);
+    jg_context *c = fixture_open_without_nvrtc();
+    uint64_t before = fx.fake->all_calls();
+    size_t length = 0, again = 0;
+    char text[8192], cut[20];
+    assert_status(jg_plan_explain(c, &p, text, sizeof text, &length), JG_OK);
+    assert_int_equal(strlen(text), length);
+    assert_ptr_equal(strstr(text, "chosen    jg_sm87_mma_f16f16f16"), text);
+    assert_says(text, "slower    ");
+    assert_says(text, fixture_name(&p, JG_FORM_AUTO));
+    assert_status(jg_plan_explain(c, &p, cut, sizeof cut, &again), JG_OK);
+    assert_int_equal(again, length);
+    assert_memory_equal(cut, text, sizeof cut - 1);
+    assert_int_equal(cut[sizeof cut - 1], 0);
+    assert_status(jg_plan_explain(c, &p, NULL, 0, &again), JG_OK);
+    assert_int_equal(again, length);
+    assert_int_equal(fx.fake->all_calls(), before);
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* A plan of nothing, and a plan on the cpu, have no kernel and are fine. */
+static void plans_without_a_kernel(void **state)
+{
+    (void)state;
+    const jg_problem nothing = {.m = 0, .n = 8, .k = 8}, p = square(2, JG_F32);
+    jg_context *c = fixture_open_without_nvrtc();
+    jg_plan *made;
+    jg_plan_details d;
+    assert_status(jg_plan_create(c, &nothing, &made), JG_OK);
+    assert_status(jg_plan_run(made, &(jg_operands){0}), JG_OK);
+    jg_plan_destroy(made);
+    assert_status(jg_close(c), JG_OK);
+    const jg_options cpu = {.device = JG_DEVICE_CPU, .cache_path = ""};
+    assert_status(jg_open(&cpu, &c), JG_OK);
+    assert_status(jg_plan_create(c, &p, &made), JG_OK);
+    assert_status(jg_plan_info(made, &d), JG_OK);
+    assert_string_equal(d.family, "cpu");
+    assert_int_equal(d.source, JG_SOURCE_CPU);
+    const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
+    float out[4] = {0};
+    assert_status(jg_plan_run(made, &(jg_operands){.a = a, .b = b, .c = out}), JG_OK);
+    const float expected[4] = {19, 22, 43, 50};
+    assert_memory_equal(out, expected, sizeof out);
+    jg_plan_destroy(made);
+    assert_status(jg_close(c), JG_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(plans_check_their_alignment), FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from),
+        FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(plans_without_a_kernel),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
