@@ -110,6 +110,12 @@ $(BUILD)/tests/libfake_cuda.so: $(BUILD)/obj/tests/fake_cuda.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
 
+# An NVRTC that refuses everything, with what stands in for its builtins.
+$(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.99.9
+
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
@@ -134,7 +140,7 @@ TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' JG_T
 
 ## test         every test that needs no GPU
 test: deps
-	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/libfake_cuda.so
+	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so
 	@$(TEST_ENV) sh tests/run.sh $(TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU
@@ -157,25 +163,26 @@ tsan: deps
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 SANITIZE='-fsanitize=thread' test
 
 ## install      PREFIX=/usr/local DESTDIR=: library, header, tools, man pages, pkg-config file, size list, systemd unit
+D := $(DESTDIR)$(PREFIX)
 install: all
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/bin \
-	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/jitgemm $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/
-	cp -d $(BUILD)/lib/libjitgemm.so $(BUILD)/lib/libjitgemm.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
-	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(PKGCONFIG) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/jitgemm.pc
-	install -m 644 include/jitgemm.h $(DESTDIR)$(PREFIX)/include/
-	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(wildcard tools/*.1) $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -m 644 tools/sizes-default.txt $(DESTDIR)$(PREFIX)/share/jitgemm/
-	install -m 644 tools/jitgemm-prewarm.service $(DESTDIR)$(PREFIX)/lib/systemd/system/
+	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
+	install -m 644 $(STATIC) "$(D)/lib/"
+	install -m 755 $(SHARED) "$(D)/lib/"
+	cp -d $(BUILD)/lib/libjitgemm.so $(BUILD)/lib/libjitgemm.so.$(SOVERSION) "$(D)/lib/"
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(PKGCONFIG) > "$(D)/lib/pkgconfig/jitgemm.pc"
+	install -m 644 include/jitgemm.h "$(D)/include/"
+	install -m 755 $(TOOLS) "$(D)/bin/"
+	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
+	install -m 644 tools/sizes-default.txt "$(D)/share/jitgemm/"
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' tools/jitgemm-prewarm.service > "$(D)/lib/systemd/system/jitgemm-prewarm.service"
+	if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
 
 ## uninstall    remove what install put there
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/lib/libjitgemm.* $(DESTDIR)$(PREFIX)/lib/pkgconfig/jitgemm.pc $(DESTDIR)$(PREFIX)/include/jitgemm.h \
-	  $(patsubst $(BUILD)/bin/%,$(DESTDIR)$(PREFIX)/bin/%,$(TOOLS)) $(patsubst tools/%,$(DESTDIR)$(PREFIX)/share/man/man1/%,$(wildcard tools/*.1)) \
-	  $(DESTDIR)$(PREFIX)/lib/systemd/system/jitgemm-prewarm.service
-	rm -rf $(DESTDIR)$(PREFIX)/share/jitgemm
+	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" \
+	  "$(D)/lib/pkgconfig/jitgemm.pc" "$(D)/include/jitgemm.h" $(patsubst $(BUILD)/bin/%,"$(D)/bin/%",$(TOOLS)) \
+	  $(patsubst tools/%,"$(D)/share/man/man1/%",$(wildcard tools/*.1)) "$(D)/lib/systemd/system/jitgemm-prewarm.service"
+	rm -rf "$(D)/share/jitgemm"
 
 ## clean        remove build/
 clean:

@@ -247,6 +247,17 @@ size_t lru_evict_oldest(lru *map, size_t count, void (*evict)(void *user, void *
     return dispose(victims, evict, user);
 }
 
+size_t lru_remove(lru *map, const void *key, size_t key_bytes, void (*evict)(void *user, void *value), void *user)
+{
+    lru_entry *entry, *victims = NULL;
+    if (!key) key = "";
+    pthread_rwlock_wrlock(&map->lock);
+    HASH_FIND(hh, map->table, key, key_bytes, entry);
+    if (entry && !is_pinned(entry)) take_out(map, entry, &victims);
+    pthread_rwlock_unlock(&map->lock);
+    return dispose(victims, evict, user);
+}
+
 int lru_over(lru *map)
 {
     pthread_rwlock_rdlock(&map->lock);

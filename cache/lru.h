@@ -50,6 +50,9 @@ size_t lru_trim(lru *map, void (*evict)(void *user, void *value), void *user);
 /* Evicts the `count` least recently used unpinned entries, whatever the bounds. Returns how many there were. */
 size_t lru_evict_oldest(lru *map, size_t count, void (*evict)(void *user, void *value), void *user);
 
+/* Evicts the entry of a key if it is there and unpinned. Returns 1 if it went, else 0. */
+size_t lru_remove(lru *map, const void *key, size_t key_bytes, void (*evict)(void *user, void *value), void *user);
+
 /* Nonzero if the map is over one of its bounds. */
 int lru_over(lru *map);
 

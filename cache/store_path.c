@@ -44,11 +44,12 @@ static store_status make_folders(const char *folder, report out)
     for (char *end = part; end; ) {
         end = strchr(end + 1, '/');
         if (end) *end = 0;
-        if (mkdir(part, 0700) == 0) {
+        int failed = mkdir(part, 0700) != 0 ? errno : 0;
+        if (!failed) {
             if (chmod(part, 0700) != 0)
                 return refuse(out, STORE_IO, "cannot set the mode of folder %s: %s", part, strerror(errno));
-        } else if (errno != EEXIST && access(part, F_OK) != 0) {
-            return refuse(out, STORE_IO, "cannot make folder %s: %s", part, strerror(errno));
+        } else if (failed != EEXIST && access(part, F_OK) != 0) {
+            return refuse(out, STORE_IO, "cannot make folder %s: %s", part, strerror(failed));
         }
         if (end) *end = '/';
     }

@@ -13,8 +13,9 @@
  *     C = alpha * op_a(A) * op_b(B) + beta * C
  *
  * op_a(A) is m x k, op_b(B) is k x n and C is m x n. Products are accumulated in float32, in
- * ascending k; alpha and beta are applied in float32; the result is rounded once, to nearest even,
- * to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or k = 0 never reads A or B;
+ * ascending k: one by one with IEEE fused multiply-adds for f32, and 16 at a time by the tensor cores,
+ * in the hardware's own order and rounding, for f16 and bf16 on sm_80 and up. alpha and beta are applied
+ * in float32; the result is rounded once, to nearest even, to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or k = 0 never reads A or B;
  * m, n or batch = 0 does nothing.
  *
  * Conventions
@@ -160,12 +161,17 @@ typedef enum jg_device { JG_DEVICE_AUTO = 0, JG_DEVICE_CUDA = 1, JG_DEVICE_CPU =
 /* What a call may do when its kernel is not cached.
  * WAIT (the default): compile or load it in the call, on a thread of the library's own; the call
  *     blocks for 60 to 350 ms.
- * NEVER: NVRTC is never used. A cached kernel for the size, else a cached generic kernel, else
- *     JG_ERR_NOT_READY. One that is only in the cache file is loaded in the call, which waits for queued
- *     GPU work; call jg_prewarm first to avoid that. */
+ * NEVER: neither compile nor load, which waits for queued GPU work: the loaded kernel for the size, else a
+ *     loaded generic kernel, else JG_ERR_NOT_READY. jg_prewarm then only loads, from the cache file. */
 typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPILE_NEVER = 2 } jg_compile;
 
-typedef enum jg_log_level { JG_LOG_ERROR = 0, JG_LOG_WARNING = 1, JG_LOG_INFO = 2, JG_LOG_DEBUG = 3 } jg_log_level;
+typedef enum jg_log_level {
+    JG_LOG_DEFAULT = 0, /* warnings and errors */
+    JG_LOG_ERROR = 1,
+    JG_LOG_WARNING = 2,
+    JG_LOG_INFO = 3,
+    JG_LOG_DEBUG = 4
+} jg_log_level;
 
 /* Receives messages, from any thread that is inside a call on the context, never concurrently with
  * itself. `text` has no trailing newline and is only valid during the call. Must not call the library. */
@@ -195,7 +201,7 @@ typedef struct jg_options {
     const char *driver_path;
     jg_log_fn log;
     void *log_user;
-    jg_log_level log_level; /* messages above this level are dropped; 0: errors only */
+    jg_log_level log_level; /* messages above this level are dropped */
     uint32_t reserved;      /* must be 0 */
 } jg_options;
 
@@ -218,7 +224,8 @@ JG_API jg_status jg_close(jg_context *context);
 /* Computes one product: enqueues it on operands->stream, or does it at once on the cpu device.
  * The first call for a problem chooses a kernel and loads or compiles it (see jg_compile); later
  * calls look it up and launch it, without locks that a compile or load could hold.
- * Thread-safe. Errors: NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
+ * A CUDA graph that records the launch needs the kernel to stay loaded: keep a plan of the problem alive as
+ * long as the graph. Thread-safe. Errors: NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
  * UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const jg_operands *operands);
 
@@ -226,17 +233,19 @@ JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const j
 typedef enum jg_memory { JG_DEVICE_MEMORY = 0, JG_HOST_MEMORY = 1 } jg_memory;
 
 /* Allocates `bytes` bytes, aligned to 256. bytes = 0 gives a null pointer and JG_OK. The caller
- * owns it and gives it back with jg_free of the same context and memory. Errors: NULL, VALUE, NO_MEMORY, DEVICE_LOST. */
+ * owns it and gives it back with jg_free of the same context and memory. Errors: NULL, VALUE, NO_MEMORY, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_alloc(jg_context *context, jg_memory memory, size_t bytes, void **pointer);
 
-/* Frees what jg_alloc gave. Null is allowed. For device memory it waits until the device is idle. */
+/* Frees what jg_alloc gave. Null is allowed. For device memory it waits until the device is idle.
+ * Errors: NULL (context), VALUE, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_free(jg_context *context, jg_memory memory, void *pointer);
 
 /* Copies `bytes` bytes between host and device memory in any direction; blocks until done, in order
- * with the default stream. Errors: NULL, DEVICE, DEVICE_LOST. */
+ * with the default stream. Errors: NULL, DEVICE, NO_MEMORY, DEVICE_LOST. */
 JG_API jg_status jg_copy(jg_context *context, void *destination, const void *source, size_t bytes);
 
-/* Blocks until all work queued on `stream` is done. Reports errors of earlier launches. */
+/* Blocks until all work queued on `stream` is done. Reports errors of earlier launches.
+ * Errors: NULL, DEVICE, NO_MEMORY, DEVICE_LOST. */
 JG_API jg_status jg_synchronize(jg_context *context, void *stream);
 
 /* ---------------------------------------------------------------------------------------------
@@ -279,7 +288,8 @@ typedef struct jg_plan_details {
 JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
 
 /* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the
- * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE, DEVICE_LOST. */
+ * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE, NO_MEMORY,
+ * DEVICE_LOST. */
 JG_API jg_status jg_plan_run(const jg_plan *plan, const jg_operands *operands);
 
 /* Describes a plan. Does not block. Errors: NULL. */
@@ -290,7 +300,8 @@ JG_API void jg_plan_destroy(jg_plan *plan);
 
 /* Writes how the choice for a problem was made: one line a candidate, the chosen one first, each
  * rejected one with its reason. Loads and compiles nothing. As snprintf, writes at most `size`
- * bytes with the ending 0 and sets *length (if not null) to what the whole text needs without it. */
+ * bytes with the ending 0 and sets *length (if not null) to what the whole text needs without it.
+ * Errors: NULL, UNSUPPORTED, and those of a bad problem. */
 JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem, char *text, size_t size, size_t *length);
 
 /* Reads a problem text:
@@ -354,7 +365,7 @@ JG_API jg_status jg_prewarm(jg_context *context, const jg_problem *problems, siz
 
 /* Housekeeping that may wait for the device: unloads what was evicted. Call it where a wait does no
  * harm, e.g. after a frame's own synchronise. Sets *unloaded (may be null) to how many kernels went.
- * Under 1 µs when there is nothing to do. Errors: NULL, DEVICE, DEVICE_LOST. */
+ * Under 1 µs when there is nothing to do. Errors: NULL, DEVICE, NO_MEMORY, DEVICE_LOST. */
 JG_API jg_status jg_poll(jg_context *context, size_t *unloaded);
 
 typedef struct jg_stats {
@@ -371,7 +382,8 @@ typedef struct jg_stats {
     char path[512];             /* of the cache file; "" if memory only */
 } jg_stats;
 
-/* Fills in the counters since jg_open. Reads the cache file's size, so it may block for disk. */
+/* Fills in the counters since jg_open. Reads the cache file's totals, so it may block for disk; if that fails they are 0.
+ * Errors: NULL. */
 JG_API jg_status jg_cache_stats(jg_context *context, jg_stats *stats);
 
 /* ---------------------------------------------------------------------------------------------
@@ -405,14 +417,16 @@ JG_API void jg_cache_close(jg_cache *cache);
 /* The path in use. */
 JG_API const char *jg_cache_path(const jg_cache *cache);
 
-/* Calls visit for each entry, most recently used first, until it returns nonzero. visit must not use `cache`. */
+/* Calls visit for each entry, most recently used first, until it returns nonzero. visit must not use `cache`.
+ * Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_list(jg_cache *cache, int (*visit)(void *user, const jg_cache_entry *entry), void *user);
 
 /* Finds one entry by kernel name, id, or a prefix of either that fits only one. Errors: NOT_FOUND, VALUE (fits several), CACHE. */
 JG_API jg_status jg_cache_find(jg_cache *cache, const char *key, jg_cache_entry *entry);
 
 /* Gives a part of an entry's content, valid until the next call on the cache; a text part is followed by a 0 that *bytes
- * does not count. Its checksum is verified first. Errors: NOT_FOUND (also for a part not kept), CACHE (corrupt). */
+ * does not count. Its checksum is verified first. Errors: NULL, VALUE, NOT_FOUND (also for a part not kept),
+ * CACHE (corrupt), FILE. */
 JG_API jg_status jg_cache_extract(jg_cache *cache, const char *key, jg_part part, const void **data, size_t *bytes);
 
 /* Verifies every record's checksum and the database's own structure. Calls report (may be null) for each bad one.
@@ -420,7 +434,7 @@ JG_API jg_status jg_cache_extract(jg_cache *cache, const char *key, jg_part part
 JG_API jg_status jg_cache_verify(jg_cache *cache, void (*report)(void *user, const char *id, const char *what),
                                  void *user, size_t *good, size_t *bad);
 
-/* Removes all entries and gives the space back. *removed may be null. */
+/* Removes all entries and gives the space back. *removed may be null. Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_clear(jg_cache *cache, size_t *removed);
 
 #ifdef __cplusplus

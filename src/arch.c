@@ -1,9 +1,7 @@
 /* Finds architecture tables by compute capability. */
 #include "arch.h"
 
-#include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 static const arch *const rows[] = {
     &arch_sm75, &arch_sm80, &arch_sm86, &arch_sm87, &arch_sm89, &arch_sm90, &arch_sm100, &arch_sm110, &arch_sm120,
@@ -20,17 +18,4 @@ const arch *arch_find(int number)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i]->number / 10 == number / 10 && rows[i]->number <= number) found = rows[i];
     return found;
-}
-
-int arch_parse(const char *text)
-{
-    static const char *const prefixes[] = {"sm_", "sm", "compute_", ""};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        size_t length = strlen(prefixes[i]);
-        if (strncmp(text, prefixes[i], length) != 0 || !isdigit((unsigned char)text[length])) continue;
-        char *end;
-        long number = strtol(text + length, &end, 10);
-        return *end == 0 && number >= 10 && number < 1000 ? (int)number : 0;
-    }
-    return 0;
 }

@@ -31,9 +31,6 @@ const arch *arch_find(int number);
 /* All rows, ascending; null after the last. */
 const arch *arch_at(size_t index);
 
-/* Reads "sm_87", "sm87", "compute_87" or "87". 0 if it is none of these. */
-int arch_parse(const char *text);
-
 /* Tile tables that several architectures share (arch_tiles.c). */
 extern const arch_tile tiles_simt[], tiles_mma_large[], tiles_mma_small[];
 

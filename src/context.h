@@ -19,6 +19,7 @@
 typedef struct dispatch {
     lru_entry *kernel_entry;
     const loaded_kernel *kernel;  /* the entry's value */
+    int is_fallback;              /* not the form that was planned first: to be replaced when that is there */
     plan plan;
     launch_args args;             /* complete but for pointers and scalars */
 } dispatch;
@@ -30,8 +31,9 @@ typedef struct problem_key {
     uint8_t zero[5];              /* no padding: the bytes are the key */
 } problem_key;
 
-/* A kernel that some thread is making now (see kernels.c). */
+/* Kernels under way, and kernels that do not compile (see kernels.c). */
 struct making;
+struct failed;
 
 struct jg_context {
     jg_options options;           /* resolved; its strings are not kept */
@@ -42,9 +44,10 @@ struct jg_context {
     lru *problems;                /* problem_key -> dispatch */
     lru *kernels;                 /* kernel_key -> loaded_kernel */
 
-    pthread_mutex_t making_lock;
+    pthread_mutex_t making_lock;  /* guards the next three */
     pthread_cond_t made;
-    struct making *making;
+    struct making *making;        /* kernels under way */
+    struct failed *failed;        /* kernels that do not compile */
 
     pthread_mutex_t log_lock;
     atomic_int store_warned;
@@ -62,17 +65,29 @@ void context_log(jg_context *c, jg_log_level level, const char *format, ...) __a
 
 /* --- kernels.c: images and loaded kernels --- */
 
-typedef enum compile_how { COMPILE_NOT, COMPILE_ON_A_THREAD, COMPILE_HERE } compile_how;
+/* How far a call may go for a kernel. From DISK on it may load, and so wait for the device. */
+typedef enum effort {
+    EFFORT_MEMORY,       /* only what is loaded */
+    EFFORT_DISK,         /* also what the cache file has */
+    EFFORT_COMPILE,      /* also compile, on a thread of its own */
+    EFFORT_COMPILE_HERE  /* the same on the calling thread, which compile_spawn made; also what failed before */
+} effort;
 
 /* Brings the image of a kernel from disk, else compiles it and stores it; the device is not touched. `label` is the problem that
- * asked. Errors: NOT_READY (absent and how = COMPILE_NOT), and compile_here's. */
-jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, image *out, jg_source *source);
+ * asked. Errors: NOT_READY (absent and how < EFFORT_COMPILE), and compile_here's. */
+jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *label, effort how, image *out, jg_source *source);
 
 /* The same, loaded on the device: returns the kernel's entry, pinned. Requests for one kernel at the same time are merged. */
-jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, lru_entry **entry, jg_source *source);
+jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, effort how, lru_entry **entry, jg_source *source);
 
-/* Evicts what is over the bounds, least recently used problems and then their kernels. May unload, so only where that is
- * allowed. *unloaded is set to the number of kernels. Errors: DEVICE, DEVICE_LOST. */
+/* Destroys a value of the problem map (for lru_remove and the like). */
+void kernels_drop_dispatch(void *context, void *value);
+
+/* Evicts the least recently used problems over their bound; touches no device. */
+void kernels_trim_problems(jg_context *c);
+
+/* The same, and kernels over their bounds, with the problems that use them. May unload, so only where that is allowed.
+ * *unloaded is set to the number of kernels. Errors: DEVICE, NO_MEMORY, DEVICE_LOST. */
 jg_status kernels_trim(jg_context *c, size_t *unloaded);
 
 /* Unloads everything (jg_close). */
@@ -90,12 +105,12 @@ access_widths gemm_promised_access(const problem *p);
 jg_form gemm_planned_form(const problem *p);
 
 /* What a call may do on a miss, by the context's policy. */
-compile_how gemm_compile_how(const jg_context *c);
+effort gemm_effort(const jg_context *c);
 
 /* The device part of a call whose kernel is known. Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 jg_status gemm_launch(const jg_context *c, const dispatch *d, const operands *o, void *stream);
 
 /* Chooses, obtains and remembers what a problem needs; returns its entry in the problem map, pinned. */
-jg_status gemm_resolve(jg_context *c, const problem_key *key, compile_how how, lru_entry **entry, jg_source *source);
+jg_status gemm_resolve(jg_context *c, const problem_key *key, effort how, lru_entry **entry, jg_source *source);
 
 #endif

@@ -1,4 +1,5 @@
-/* The cpu device. In: a canonical problem and host memory. Out: C, with the bits that the generated kernels give:
+/* The cpu device. In: a canonical problem and host memory. Out: C, with the bits that the simt kernels
+ * give, but for the payload of a NaN:
  *     acc = fma(a, b, acc) in ascending k from +0, in float32
  *     c = beta == 0 ? alpha * acc : fma(alpha, acc, beta * c), rounded once to the type of C
  * A tile of C is kept as float32 on the stack; blocks of A and B are widened and laid out beside it, so that types,

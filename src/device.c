@@ -45,7 +45,8 @@ static jg_status read_limits(device *dev)
         if (result != CUDA_SUCCESS) return driver_error(dev->driver, result, JG_ERR_DEVICE, "cuDeviceGetAttribute");
     }
     RETURN_IF_ERROR(limits_of_arch(major * 10 + minor, 0, &dev->limits));
-    dev->exact = dev->limits.arch->number == major * 10 + minor;
+    dev->number = major * 10 + minor;
+    dev->exact = dev->limits.arch->number == dev->number;
     limits *l = &dev->limits;
     const struct {
         CUdevice_attribute attribute;
@@ -92,9 +93,9 @@ static jg_status open_cuda(const jg_options *options, const char *driver_path, d
     RETURN_IF_ERROR(driver_open(driver_path, &dev->driver));
     jg_status status = bind_context(dev);
     if (status == JG_OK) status = read_limits(dev);
-    if (status == JG_OK && options->arch && options->arch != dev->limits.arch->number)
-        status = status_set(JG_ERR_ARCH, "options.arch is %d but the device is planned for as sm_%d; "
-                            "set device = JG_DEVICE_CPU to compile for another one", options->arch, dev->limits.arch->number);
+    if (status == JG_OK && options->arch && options->arch != dev->number)
+        status = status_set(JG_ERR_ARCH, "options.arch is %d but the device is sm_%d; "
+                            "set device = JG_DEVICE_CPU to compile for another one", options->arch, dev->number);
     if (status == JG_OK && options->sm_count)
         status = status_set(JG_ERR_VALUE, "options.sm_count is only for the cpu device");
     if (status != JG_OK) device_close(dev);
@@ -106,10 +107,13 @@ jg_status device_open(const jg_options *options, const char *driver_path, device
     memset(out, 0, sizeof *out);
     int wants_cpu = options->device == JG_DEVICE_CPU || (options->device == JG_DEVICE_AUTO && strcmp(driver_path, "cpu") == 0);
     if (!wants_cpu) {
+        status_text before;
+        status_save(&before);
         jg_status status = open_cuda(options, driver_path, out);
         /* AUTO falls back only where there is no GPU to use; a GPU that fails is an error, not a slow pipeline. */
         int absent = status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE;
         if (options->device == JG_DEVICE_CUDA || !absent) return status;
+        status_restore(&before);
     }
     memset(out, 0, sizeof *out);
     return limits_of_arch(options->arch ? options->arch : OPTIONS_CPU_ARCH, options->sm_count, &out->limits);

@@ -19,7 +19,8 @@ typedef struct device {
     CUcontext context;
     CUdevice ordinal;
     int retained;            /* we hold a reference to the primary context */
-    int exact;               /* the chip is arch->number itself, so cubins run */
+    int number;              /* the chip's own, e.g. 121 where the table row is sm_120 */
+    int exact;               /* both are the same, so cubins run */
     limits limits;
 } device;
 

@@ -52,7 +52,7 @@ static void format_label(const problem *p, char *text, size_t size)
 }
 
 /* Plans one form of kernel and brings it. */
-static jg_status obtain_form(jg_context *c, const problem_key *key, jg_form form, compile_how how, plan *chosen,
+static jg_status obtain_form(jg_context *c, const problem_key *key, jg_form form, effort how, plan *chosen,
                              lru_entry **kernel_entry, jg_source *source)
 {
     char label[256];
@@ -67,23 +67,43 @@ jg_form gemm_planned_form(const problem *p)
     return p->k == 0 ? JG_FORM_GENERIC : JG_FORM_SPECIALISED;
 }
 
+static int may_fall_back(jg_status status)
+{
+    return status == JG_ERR_NOT_READY || status == JG_ERR_NO_NVRTC || status == JG_ERR_LOAD;
+}
+
 /* A specialised kernel is worth having for every size, but not at any price: with k = 0 there is nothing to specialise, and
  * where it cannot be made a generic one that is cached serves. */
-static jg_status obtain_kernel(jg_context *c, const problem_key *key, compile_how how, plan *chosen, lru_entry **kernel_entry,
+static jg_status obtain_kernel(jg_context *c, const problem_key *key, effort how, plan *chosen, lru_entry **kernel_entry,
                                jg_source *source)
 {
     const jg_form first = gemm_planned_form(&key->problem);
+    status_text before, failure;
+    status_save(&before);
     jg_status status = obtain_form(c, key, first, how, chosen, kernel_entry, source);
-    if (status != JG_ERR_NOT_READY && status != JG_ERR_NO_NVRTC) return status;
-    if (key->problem.form != JG_FORM_AUTO || first == JG_FORM_GENERIC) return status;
-    char text[2048];
-    snprintf(text, sizeof text, "%s", jg_last_error());
-    jg_status fallback = obtain_form(c, key, JG_FORM_GENERIC, COMPILE_NOT, chosen, kernel_entry, source);
-    if (fallback != JG_ERR_NOT_READY) return fallback;
-    return status_set(status, "%s", text);
+    if (!may_fall_back(status) || key->problem.form != JG_FORM_AUTO || first == JG_FORM_GENERIC) return status;
+    status_save(&failure);
+    const effort less = how == EFFORT_MEMORY ? EFFORT_MEMORY : EFFORT_DISK;
+    if (obtain_form(c, key, JG_FORM_GENERIC, less, chosen, kernel_entry, source) == JG_OK) {
+        status_restore(&before);
+        return JG_OK;
+    }
+    status_restore(&failure);
+    return status;
 }
 
-jg_status gemm_resolve(jg_context *c, const problem_key *key, compile_how how, lru_entry **entry, jg_source *source)
+/* Puts a dispatch in the map. One that is there already stays, unless it was a fallback and this is none; where that is in use
+ * just now (a plan holds it), it stays too: the bits are the same. */
+static lru_entry *remember(jg_context *c, const problem_key *key, dispatch *d, int *existed)
+{
+    lru_entry *entry = lru_insert(c->problems, key, sizeof *key, d, sizeof *d, existed);
+    if (!entry || !*existed || d->is_fallback || !((const dispatch *)lru_value(entry))->is_fallback) return entry;
+    lru_release(entry);
+    lru_remove(c->problems, key, sizeof *key, kernels_drop_dispatch, c);
+    return lru_insert(c->problems, key, sizeof *key, d, sizeof *d, existed);
+}
+
+jg_status gemm_resolve(jg_context *c, const problem_key *key, effort how, lru_entry **entry, jg_source *source)
 {
     plan chosen;
     lru_entry *kernel_entry;
@@ -95,24 +115,26 @@ jg_status gemm_resolve(jg_context *c, const problem_key *key, compile_how how, l
         d->kernel_entry = kernel_entry;
         d->kernel = lru_value(kernel_entry);
         d->plan = chosen;
+        d->is_fallback = chosen.spec.form != gemm_planned_form(&key->problem);
         launch_prepare(&key->problem, &chosen, &d->args);
-        *entry = lru_insert(c->problems, key, sizeof *key, d, sizeof *d, &existed);
+        *entry = remember(c, key, d, &existed);
     }
     if (!*entry || existed) {
         free(d);
         lru_release(kernel_entry);
     }
     if (!*entry) return status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");
-    /* COMPILE_NOT is for callers who must not wait, so nothing is unloaded for them either. */
     size_t unloaded;
-    jg_status status = how == COMPILE_NOT ? JG_OK : kernels_trim(c, &unloaded);
+    jg_status status = JG_OK;
+    if (how == EFFORT_MEMORY) kernels_trim_problems(c);
+    else status = kernels_trim(c, &unloaded);
     if (status != JG_OK) lru_release(*entry);
     return status;
 }
 
-compile_how gemm_compile_how(const jg_context *c)
+effort gemm_effort(const jg_context *c)
 {
-    return c->options.compile == JG_COMPILE_NEVER ? COMPILE_NOT : COMPILE_ON_A_THREAD;
+    return c->options.compile == JG_COMPILE_NEVER ? EFFORT_MEMORY : EFFORT_COMPILE;
 }
 
 jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
@@ -132,7 +154,7 @@ jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
     lru_entry *entry = lru_acquire(c->problems, &key, sizeof key);
     if (!entry) {
         jg_source source;
-        RETURN_IF_ERROR(gemm_resolve(c, &key, gemm_compile_how(c), &entry, &source));
+        RETURN_IF_ERROR(gemm_resolve(c, &key, gemm_effort(c), &entry, &source));
     }
     jg_status status = gemm_launch(c, lru_value(entry), &o, data->stream);
     lru_release(entry);

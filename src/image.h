@@ -8,7 +8,7 @@
 typedef struct image {
     void *cubin;
     size_t cubin_bytes;
-    char *ptx;              /* ends with a 0 that ptx_bytes counts */
+    char *ptx;              /* followed by a 0 that ptx_bytes does not count */
     size_t ptx_bytes;
     double compile_ms;
     char provenance[256];   /* compiler version and options */

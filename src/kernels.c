@@ -3,21 +3,14 @@
  * The two steps are kept apart: kernels_image deals in bytes and never touches the device; kernels_obtain loads them.
  * A fault of the disk cache costs a compile and one warning, never a call. */
 #include "context.h"
+#include "hash.h"
 #include "status.h"
+#include "template.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
-
-#include "template.h"
-
-/* A set of keys under way, so that two threads that miss on one kernel make it once. */
-struct making {
-    kernel_key key;
-    UT_hash_handle hh;
-};
 
 static void store_fault(jg_context *c, const char *what)
 {
@@ -38,6 +31,7 @@ static int image_from_record(store_record *record, image *out)
     }
     memcpy(out->cubin, record->binary, record->binary_bytes);
     memcpy(out->ptx, record->portable, record->portable_bytes);
+    out->ptx[record->portable_bytes] = 0;
     out->cubin_bytes = record->binary_bytes;
     out->ptx_bytes = record->portable_bytes;
     out->compile_ms = record->build_ms;
@@ -85,10 +79,10 @@ static void write_to_store(jg_context *c, const kernel_spec *spec, const kernel_
     if (store_put(c->store, &record, NULL) != STORE_OK) store_fault(c, "cannot write");
 }
 
-static jg_status compile_and_store(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, compile_how how,
+static jg_status compile_and_store(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, effort how,
                                    image *out)
 {
-    jg_status status = how == COMPILE_HERE ? compile_here(c->compiler, spec, out) : compile_on_thread(c->compiler, spec, out);
+    jg_status status = how == EFFORT_COMPILE_HERE ? compile_here(c->compiler, spec, out) : compile_on_thread(c->compiler, spec, out);
     if (status != JG_OK) {
         atomic_fetch_add(&c->compile_failures, 1);
         return status;
@@ -100,7 +94,7 @@ static jg_status compile_and_store(jg_context *c, const kernel_spec *spec, const
     return JG_OK;
 }
 
-jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, image *out, jg_source *source)
+jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *label, effort how, image *out, jg_source *source)
 {
     kernel_key key;
     char name[KERNEL_NAME_BYTES];
@@ -111,11 +105,83 @@ jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *labe
         context_log(c, JG_LOG_DEBUG, "%s: from the cache file", name);
         return JG_OK;
     }
-    if (how == COMPILE_NOT)
+    if (how < EFFORT_COMPILE)
         return status_set(JG_ERR_NOT_READY, "%s is not cached and compiling is off; prewarm it, or allow JG_COMPILE_WAIT", name);
     *source = JG_SOURCE_COMPILED;
     return compile_and_store(c, spec, &key, label, how, out);
 }
+
+/* --- kernels that do not compile --- */
+
+/* A compile that NVRTC refuses would be refused again: what it said is kept, so that a pipeline that asks on every frame
+ * does not start a compiler on every frame. jg_prewarm tries again. */
+struct failed {
+    kernel_key key;
+    jg_status status;
+    char text[1024];
+    UT_hash_handle hh;
+};
+#define MAX_FAILED 1024
+
+static int is_lasting(jg_status status)
+{
+    return status == JG_ERR_COMPILE || status == JG_ERR_ARCH;
+}
+
+/* The status of an earlier failure of this kernel, with its text set; JG_OK if there was none. */
+static jg_status recall_failure(jg_context *c, const kernel_key *key)
+{
+    struct failed *f;
+    jg_status status = JG_OK;
+    pthread_mutex_lock(&c->making_lock);
+    HASH_FIND(hh, c->failed, key->bytes, sizeof key->bytes, f);
+    if (f) status = status_set(f->status, "%s", f->text);
+    pthread_mutex_unlock(&c->making_lock);
+    return status;
+}
+
+/* Without memory for it the failure is forgotten, which only costs another try. */
+static void remember_failure(jg_context *c, const kernel_key *key, jg_status status)
+{
+    struct failed *f;
+    pthread_mutex_lock(&c->making_lock);
+    HASH_FIND(hh, c->failed, key->bytes, sizeof key->bytes, f);
+    if (!f && HASH_COUNT(c->failed) < MAX_FAILED && (f = calloc(1, sizeof *f))) {
+        f->key = *key;
+        f->status = status;
+        snprintf(f->text, sizeof f->text, "%s", jg_last_error());
+        HASH_ADD(hh, c->failed, key.bytes, sizeof f->key.bytes, f);
+        if (!f->hh.tbl) free(f);
+    }
+    pthread_mutex_unlock(&c->making_lock);
+}
+
+static void forget_failure(jg_context *c, const kernel_key *key)
+{
+    struct failed *f;
+    pthread_mutex_lock(&c->making_lock);
+    HASH_FIND(hh, c->failed, key->bytes, sizeof key->bytes, f);
+    if (f) HASH_DEL(c->failed, f);
+    pthread_mutex_unlock(&c->making_lock);
+    free(f);
+}
+
+static void forget_failures(jg_context *c)
+{
+    struct failed *f, *next;
+    HASH_ITER(hh, c->failed, f, next) {
+        HASH_DEL(c->failed, f);
+        free(f);
+    }
+}
+
+/* --- kernels under way --- */
+
+/* A set of keys, so that two threads that miss on one kernel make it once. */
+struct making {
+    kernel_key key;
+    UT_hash_handle hh;
+};
 
 /* Either finds the kernel loaded, or makes the caller the one who makes it (*mine non-null). */
 static lru_entry *find_or_claim(jg_context *c, const kernel_key *key, struct making **mine)
@@ -134,6 +200,10 @@ static lru_entry *find_or_claim(jg_context *c, const kernel_key *key, struct mak
         (*mine)->key = *key;
         struct making *added = *mine;
         HASH_ADD(hh, c->making, key.bytes, sizeof key->bytes, added);
+        if (!added->hh.tbl) {
+            free(added);
+            *mine = NULL;
+        }
     }
     pthread_mutex_unlock(&c->making_lock);
     return entry;
@@ -173,45 +243,71 @@ static jg_status load_and_insert(jg_context *c, const kernel_spec *spec, const k
 
 /* A cached image that the driver refuses, whatever the reason, costs a compile, not the call. If that fails too, the
  * refusal is what the caller is told. */
-static jg_status replace_refused(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, compile_how how,
+static jg_status replace_refused(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, effort how,
                                  lru_entry **entry)
 {
-    char refusal[2048];
     image img;
-    snprintf(refusal, sizeof refusal, "%s", jg_last_error());
+    status_text refusal;
+    status_save(&refusal);
     atomic_fetch_add(&c->disk_faults, 1);
-    context_log(c, JG_LOG_WARNING, "%s; compiling it again", refusal);
-    jg_status status = compile_and_store(c, spec, key, label, how, &img);
-    if (status != JG_OK) return status_set(JG_ERR_LOAD, "%s; and it cannot be compiled again", refusal);
-    status = load_and_insert(c, spec, key, &img, entry);
+    context_log(c, JG_LOG_WARNING, "%s; compiling it again", refusal.text);
+    if (compile_and_store(c, spec, key, label, how, &img) != JG_OK) {
+        status_restore(&refusal);
+        return JG_ERR_LOAD;
+    }
+    jg_status status = load_and_insert(c, spec, key, &img, entry);
     image_free(&img);
     return status;
 }
 
-jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, compile_how how, lru_entry **entry, jg_source *source)
+/* Brings the image and loads it. */
+static jg_status make_kernel(jg_context *c, const kernel_spec *spec, const kernel_key *key, const char *label, effort how,
+                             lru_entry **entry, jg_source *source)
+{
+    image img;
+    jg_status status = how == EFFORT_COMPILE ? recall_failure(c, key) : JG_OK;
+    if (status != JG_OK) return status;
+    status = kernels_image(c, spec, label, how, &img, source);
+    if (is_lasting(status)) remember_failure(c, key, status);
+    if (status != JG_OK) return status;
+    if (how == EFFORT_COMPILE_HERE) forget_failure(c, key);
+    status = load_and_insert(c, spec, key, &img, entry);
+    image_free(&img);
+    if (status != JG_ERR_LOAD || *source != JG_SOURCE_DISK || how < EFFORT_COMPILE) return status;
+    *source = JG_SOURCE_COMPILED;
+    return replace_refused(c, spec, key, label, how, entry);
+}
+
+static jg_status obtain_loaded(jg_context *c, const kernel_spec *spec, const kernel_key *key, lru_entry **entry)
+{
+    *entry = lru_acquire(c->kernels, key->bytes, sizeof key->bytes);
+    if (*entry) return JG_OK;
+    char name[KERNEL_NAME_BYTES];
+    kernel_format_name(spec, name);
+    return status_set(JG_ERR_NOT_READY, "%s is not loaded, and JG_COMPILE_NEVER lets a call neither compile nor load; prewarm it", name);
+}
+
+jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, effort how, lru_entry **entry, jg_source *source)
 {
     kernel_key key;
     struct making *mine;
     kernel_encode_key(spec, &key);
     *source = JG_SOURCE_MEMORY;
+    if (how == EFFORT_MEMORY) return obtain_loaded(c, spec, &key, entry);
     *entry = find_or_claim(c, &key, &mine);
     if (*entry) return JG_OK;
     if (!mine) return status_set(JG_ERR_NO_MEMORY, "out of memory making a kernel");
-    image img;
-    jg_status status = kernels_image(c, spec, label, how, &img, source);
-    if (status == JG_OK) {
-        status = load_and_insert(c, spec, &key, &img, entry);
-        image_free(&img);
-    }
-    if (status == JG_ERR_LOAD && *source == JG_SOURCE_DISK && how != COMPILE_NOT) {
-        *source = JG_SOURCE_COMPILED;
-        status = replace_refused(c, spec, &key, label, how, entry);
-    }
+    status_text before;
+    status_save(&before);
+    jg_status status = make_kernel(c, spec, &key, label, how, entry, source);
+    if (status == JG_OK) status_restore(&before); /* something on the way may have failed and been made good */
     give_up_claim(c, mine);
     return status;
 }
 
-static void drop_dispatch(void *user, void *value)
+/* --- eviction --- */
+
+void kernels_drop_dispatch(void *user, void *value)
 {
     (void)user;
     dispatch *d = value;
@@ -235,18 +331,23 @@ static void drop_kernel(void *user, void *value)
     free(value);
 }
 
+void kernels_trim_problems(jg_context *c)
+{
+    if (lru_over(c->problems)) lru_trim(c->problems, kernels_drop_dispatch, c);
+}
+
 /* A kernel is pinned by every problem that uses it. Evicting problems in order of use frees the kernels in the order
  * of their own last use. Ever more problems at a time, since one kernel can serve most of them. */
 jg_status kernels_trim(jg_context *c, size_t *unloaded)
 {
     *unloaded = 0;
-    if (lru_over(c->problems)) lru_trim(c->problems, drop_dispatch, c);
+    kernels_trim_problems(c);
     if (!lru_over(c->kernels)) return JG_OK;
     device_scope scope;
     RETURN_IF_ERROR(device_enter(&c->device, &scope));
     trimming t = {&c->device, 0, JG_OK};
     lru_trim(c->kernels, drop_kernel, &t);
-    for (size_t count = 1; lru_over(c->kernels) && lru_evict_oldest(c->problems, count, drop_dispatch, c); count *= 2)
+    for (size_t count = 1; lru_over(c->kernels) && lru_evict_oldest(c->problems, count, kernels_drop_dispatch, c); count *= 2)
         lru_trim(c->kernels, drop_kernel, &t);
     device_leave(&c->device, &scope);
     *unloaded = t.unloaded;
@@ -257,8 +358,9 @@ void kernels_destroy(jg_context *c)
 {
     device_scope scope = {0};
     int entered = !context_is_cpu(c) && device_enter(&c->device, &scope) == JG_OK;
-    if (c->problems) lru_destroy(c->problems, drop_dispatch, c);
+    if (c->problems) lru_destroy(c->problems, kernels_drop_dispatch, c);
     trimming t = {&c->device, 0, JG_OK};
     if (c->kernels) lru_destroy(c->kernels, drop_kernel, &t);
     if (entered) device_leave(&c->device, &scope);
+    forget_failures(c);
 }

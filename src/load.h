@@ -1,5 +1,5 @@
 /* From an image to a kernel on the device, and back. Loading and unloading wait for all queued GPU work and block
- * other threads' launches meanwhile, so only jg_open, jg_prewarm, jg_poll, jg_close and waiting calls come here. */
+ * other threads' launches meanwhile, so only jg_prewarm, jg_poll, jg_close and calls that may compile come here. */
 #ifndef JG_LOAD_H
 #define JG_LOAD_H
 

@@ -49,8 +49,9 @@ static void *try_open(const char *path, char *tried, size_t size)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
+        const char *why = dlerror(); /* begins with the path */
         size_t used = strlen(tried);
-        snprintf(tried + used, size - used, "%s%s", used ? ", " : "", path);
+        snprintf(tried + used, size - used, "%s%s", used ? "; " : "", why ? why : path);
     }
     return handle;
 }
@@ -112,14 +113,14 @@ static jg_status open_builtins(const nvrtc *lib)
 jg_status nvrtc_open(const char *path, nvrtc **out)
 {
     *out = NULL;
-    char tried[1024] = "";
+    char tried[2048] = "";
     nvrtc *lib = calloc(1, sizeof *lib);
     if (!lib) return status_set(JG_ERR_NO_MEMORY, "out of memory opening NVRTC");
     lib->handle = path ? try_open(path, tried, sizeof tried) : open_usual(tried, sizeof tried);
     if (!lib->handle) {
         free(lib);
         return status_set(JG_ERR_NO_NVRTC,
-                          "no NVRTC library found (tried %s); install it, or set JITGEMM_NVRTC to libnvrtc.so, "
+                          "no NVRTC library can be opened (%s); install it, or set JITGEMM_NVRTC to libnvrtc.so, "
                           "or use kernels from a prewarmed cache", tried);
     }
     jg_status status = bind_functions(lib);
@@ -133,11 +134,6 @@ jg_status nvrtc_open(const char *path, nvrtc **out)
 void nvrtc_close(nvrtc *lib)
 {
     free(lib);
-}
-
-int nvrtc_version(const nvrtc *lib)
-{
-    return lib->number;
 }
 
 static jg_status check_arch(const nvrtc *lib, int arch)
@@ -216,6 +212,7 @@ jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, 
     if (result == NVRTC_SUCCESS) result = take(lib->cubin_size, lib->cubin, program, &cubin, &out->cubin_bytes);
     out->cubin = cubin;
     if (result == NVRTC_SUCCESS) result = take(lib->ptx_size, lib->ptx, program, &out->ptx, &out->ptx_bytes);
+    if (result == NVRTC_SUCCESS && out->ptx_bytes) out->ptx_bytes--; /* NVRTC counts the final 0 */
     out->compile_ms = milliseconds() - start;
     jg_status status = JG_OK;
     if (result != NVRTC_SUCCESS) {

@@ -12,9 +12,6 @@ typedef struct nvrtc nvrtc;
 jg_status nvrtc_open(const char *path, nvrtc **out);
 void nvrtc_close(nvrtc *lib);
 
-/* e.g. 13000 for 13.0 */
-int nvrtc_version(const nvrtc *lib);
-
 /* Compiles one translation unit for sm_<arch> to cubin and PTX. Call it on a thread with an 8 MiB stack (see
  * compile.c). Thread-safe. The source must define the kernel `name`.
  * Errors: ARCH (with the list this NVRTC knows), COMPILE (with the log), NO_NVRTC (builtins missing), NO_MEMORY. */

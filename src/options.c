@@ -44,12 +44,13 @@ jg_status options_resolve(const jg_options *in, jg_options *out)
     if ((unsigned)out->compile > JG_COMPILE_NEVER)
         return status_set(JG_ERR_VALUE, "options.compile is %d; it must be JG_COMPILE_DEFAULT, _WAIT or _NEVER", (int)out->compile);
     if ((unsigned)out->log_level > JG_LOG_DEBUG)
-        return status_set(JG_ERR_VALUE, "options.log_level is %d; it must be JG_LOG_ERROR to JG_LOG_DEBUG", (int)out->log_level);
+        return status_set(JG_ERR_VALUE, "options.log_level is %d; it must be JG_LOG_DEFAULT to JG_LOG_DEBUG", (int)out->log_level);
     if (out->arch < 0 || out->sm_count < 0)
         return status_set(JG_ERR_VALUE, "options.%s is negative", out->arch < 0 ? "arch" : "sm_count");
     if (out->reserved)
         return status_set(JG_ERR_VALUE, "options.reserved is not 0; zero-initialise jg_options");
     if (out->compile == JG_COMPILE_DEFAULT) out->compile = JG_COMPILE_WAIT;
+    if (out->log_level == JG_LOG_DEFAULT) out->log_level = JG_LOG_WARNING;
     if (!out->cache_max_bytes) out->cache_max_bytes = OPTIONS_CACHE_MAX_BYTES;
     if (!out->memory_max_kernels) out->memory_max_kernels = OPTIONS_MEMORY_MAX_KERNELS;
     if (!out->memory_max_bytes) out->memory_max_bytes = OPTIONS_MEMORY_MAX_BYTES;

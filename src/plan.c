@@ -72,7 +72,7 @@ static kernel_spec generic_spec(int family, int number, jg_type type, const tile
         s.vec_a = s.vec_b = 16;
     } else {
         s.trans_a = s.trans_b = SPEC_ARGUMENT;
-        s.vec_a = s.vec_b = family == FAMILY_MMA ? 2 : SPEC_ARGUMENT;
+        s.vec_a = s.vec_b = type == JG_F32 ? SPEC_ARGUMENT : 2; /* 16-bit elements are read one by one */
     }
     return s;
 }

@@ -11,10 +11,25 @@
 struct jg_plan {
     jg_context *context;
     problem problem;
-    access_widths access;
+    unsigned need_a, need_b, need_c; /* bytes that the operands must be aligned to */
     lru_entry *entry;       /* null: cpu device, or nothing to compute */
     jg_source source;
 };
+
+/* What the kernel counts on, which can be less than what was promised. */
+static void set_needs(jg_plan *pl)
+{
+    const unsigned in = (unsigned)type_bytes((jg_type)pl->problem.type_a), out = (unsigned)type_bytes((jg_type)pl->problem.type_c);
+    pl->need_a = pl->need_b = in;
+    pl->need_c = out;
+    if (!pl->entry) return;
+    const plan *chosen = &((const dispatch *)lru_value(pl->entry))->plan;
+    const kernel_spec *s = &chosen->spec;
+    /* Where the width is a launch argument, it is the one that the access allows. */
+    pl->need_a = s->vec_a == SPEC_ARGUMENT ? chosen->access.a : s->vec_a;
+    pl->need_b = s->vec_b == SPEC_ARGUMENT ? chosen->access.b : s->vec_b;
+    if (chosen->access.c) pl->need_c = 4 * out;
+}
 
 jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
 {
@@ -26,18 +41,18 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
     if (!made) return status_set(JG_ERR_NO_MEMORY, "out of memory making a plan");
     made->context = c;
     made->problem = p;
-    made->access = gemm_promised_access(&p);
     made->source = JG_SOURCE_CPU;
     if (!context_is_cpu(c) && !problem_is_empty(&p)) {
-        const problem_key key = gemm_key(&p, made->access);
+        const problem_key key = gemm_key(&p, gemm_promised_access(&p));
         made->source = JG_SOURCE_MEMORY;
         made->entry = lru_acquire(c->problems, &key, sizeof key);
-        jg_status status = made->entry ? JG_OK : gemm_resolve(c, &key, gemm_compile_how(c), &made->entry, &made->source);
+        jg_status status = made->entry ? JG_OK : gemm_resolve(c, &key, gemm_effort(c), &made->entry, &made->source);
         if (status != JG_OK) {
             free(made);
             return status;
         }
     }
+    set_needs(made);
     atomic_fetch_add(&c->plans, 1);
     *out = made;
     return JG_OK;
@@ -49,8 +64,7 @@ jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
     const problem *p = &pl->problem;
     if (problem_is_empty(p)) return JG_OK;
     const operands o = operands_canonicalise(p, data);
-    const unsigned out_bytes = (unsigned)type_bytes((jg_type)p->type_c);
-    RETURN_IF_ERROR(operands_check(&o, pl->access.a, pl->access.b, pl->access.c ? 4 * out_bytes : out_bytes));
+    RETURN_IF_ERROR(operands_check(&o, pl->need_a, pl->need_b, pl->need_c));
     if (!pl->entry) return cpu_gemm(p, o.a, o.b, o.c, o.alpha, o.beta);
     return gemm_launch(pl->context, lru_value(pl->entry), &o, data->stream);
 }

@@ -3,13 +3,13 @@
  * The list comes down to a set of distinct kernels first, so that the total is known and equal kernels are made once;
  * then each of a few threads takes the next one until none is left or the caller says stop. */
 #include "context.h"
+#include "hash.h"
 #include "status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #define MAX_JOBS 16
 
@@ -27,7 +27,7 @@ typedef struct item {
 
 typedef struct work {
     jg_context *context;
-    compile_how how;
+    effort how;
     item **items;
     size_t count, capacity;
     item *by_key;             /* hash of the items that have a kernel */
@@ -56,8 +56,9 @@ static jg_status add_item(work *w, const item *from)
     if (!copy) return status_set(JG_ERR_NO_MEMORY, "out of memory listing kernels");
     *copy = *from;
     w->items[w->count++] = copy;
-    if (copy->status == JG_OK) HASH_ADD(hh, w->by_key, key, sizeof copy->key, copy);
-    return JG_OK;
+    if (copy->status != JG_OK) return JG_OK;
+    HASH_ADD(hh, w->by_key, key, sizeof copy->key, copy);
+    return copy->hh.tbl ? JG_OK : status_set(JG_ERR_NO_MEMORY, "out of memory listing kernels");
 }
 
 /* Plans one problem. One that cannot be planned becomes an item that has failed already. */
@@ -216,7 +217,7 @@ jg_status jg_prewarm(jg_context *c, const jg_problem *problems, size_t count, co
     const jg_prewarm_options defaults = {0};
     if (!options) options = &defaults;
     work w = {.context = c, .progress = options->progress, .user = options->user,
-              .how = c->options.compile == JG_COMPILE_NEVER ? COMPILE_NOT : COMPILE_HERE};
+              .how = c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE_HERE};
     pthread_mutex_init(&w.lock, NULL);
     jg_status status = count ? JG_OK : add_common(&w);
     for (size_t i = 0; i < count && status == JG_OK; i++) status = add_problem(&w, &problems[i]);

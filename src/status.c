@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Long enough for the end of a compile log; longer texts are cut. */
-#define ERROR_TEXT_BYTES 4096
+/* Long enough for the beginning of a compile log; longer texts are cut. */
+#define ERROR_TEXT_BYTES sizeof(((status_text *)0)->text)
 
 static _Thread_local char error_text[ERROR_TEXT_BYTES];
 
@@ -75,6 +75,16 @@ jg_status status_set(jg_status status, const char *format, ...)
     va_end(args);
     memcpy(error_text, text, sizeof text);
     return status;
+}
+
+void status_save(status_text *saved)
+{
+    memcpy(saved->text, error_text, sizeof saved->text);
+}
+
+void status_restore(const status_text *saved)
+{
+    memcpy(error_text, saved->text, sizeof saved->text);
 }
 
 jg_status status_prefix(jg_status status, const char *format, ...)

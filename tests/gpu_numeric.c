@@ -349,7 +349,7 @@ static void *make_images(void *user)
         if (i >= f->count) return NULL;
         image img;
         jg_source source;
-        if (kernels_image(gpu, &f->plans[i].spec, "tile test", COMPILE_ON_A_THREAD, &img, &source) == JG_OK) image_free(&img);
+        if (kernels_image(gpu, &f->plans[i].spec, "tile test", EFFORT_COMPILE, &img, &source) == JG_OK) image_free(&img);
     }
 }
 
@@ -358,7 +358,7 @@ static void launch_forced(const jg_problem *in, const plan *chosen, const proble
     lru_entry *entry;
     jg_source source;
     launch_args args;
-    jg_status status = kernels_obtain(gpu, &chosen->spec, "tile test", COMPILE_ON_A_THREAD, &entry, &source);
+    jg_status status = kernels_obtain(gpu, &chosen->spec, "tile test", EFFORT_COMPILE, &entry, &source);
     must(in, status);
     if (status != JG_OK) return;
     launch_prepare(p, chosen, &args);

@@ -28,18 +28,6 @@ static void test_find(void **state)
     assert_null(arch_find(-87));
 }
 
-static void test_parse(void **state)
-{
-    (void)state;
-    assert_int_equal(arch_parse("sm_87"), 87);
-    assert_int_equal(arch_parse("sm87"), 87);
-    assert_int_equal(arch_parse("compute_90"), 90);
-    assert_int_equal(arch_parse("120"), 120);
-    static const char *const wrong[] = {"", "sm_", "sm_8x", "sm_ 87", "87 ", "8.7", "-87", "sm_90a", "99999999999999999999", "7"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        if (arch_parse(wrong[i]) != 0) fail_msg("\"%s\" was read as %d", wrong[i], arch_parse(wrong[i]));
-}
-
 static void test_limits_hang_together(void **state)
 {
     (void)state;
@@ -58,7 +46,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find),
-        cmocka_unit_test(test_parse),
         cmocka_unit_test(test_limits_hang_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

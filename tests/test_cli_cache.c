@@ -194,6 +194,15 @@ static void refuses_a_bad_command_line(void **state)
         assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1); /* one line */
     }
     assert_int_equal(sample_sql(file, "SELECT COUNT(*) FROM records"), 4); /* clear without --yes above */
+    static const struct { const char *line, *message; } words[] = {
+        {"$T -xy ls", "unknown option -x;"},     {"$T ls -x", "unknown option -x;"},
+        {"$T -\xc3\xa9 ls", "unknown option -?;"}, {"$T ls --bogus", "bad option --bogus;"},
+        {"$T --json=1 ls", "bad option --json=1;"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        assert_int_equal(run(words[i].line), 2);
+        assert_non_null(strstr(err, words[i].message));
+        assert_null(strstr(err, tool));
+    }
 }
 
 static void explains_a_missing_file(void **state)

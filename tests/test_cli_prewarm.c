@@ -10,6 +10,7 @@
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "cache/store.h"
+#include "sample_records.h"
 
 #define TEXT_MAX 65536
 
@@ -133,6 +137,8 @@ static void usage_errors(void **state)
     static const struct { const char *arguments, *message; } rows[] = {
         {"--frobnicate", "bad option --frobnicate"},
         {"-x", "unknown option -x"},
+        {"-xy 64", "unknown option -x"},
+        {"-\xc3\xa9 64", "unknown option -?"},
         {"--json=1", "bad option --json=1"},
         {"--list", "--list needs a value"},
         {"64x64", "64x64"},
@@ -148,6 +154,11 @@ static void usage_errors(void **state)
         {"--arch 9000", "--arch: \"9000\""},
         {"--arch sm_90a", "--arch: \"sm_90a\""},
         {"--arch 87,", "--arch: \"\""},
+        {"--arch 9", "--arch: \"9\""},
+        {"--arch 00 --dry-run", "--arch: \"00\""}, /* 0 means this machine's GPU inside the tool */
+        {"--arch 87,000 --dry-run", "--arch: \"000\""},
+        {"--arch sm_08 --dry-run", "--arch: \"sm_08\""},
+        {"--arch 087 --dry-run", "--arch: \"087\""},
         {"--sms 8", "--sms needs --arch"},
         {"--arch 87 --sms 0", "--sms: \"0\""},
         {"--jobs 1x", "--jobs: \"1x\""},
@@ -173,6 +184,35 @@ static void help_and_version(void **state)
     assert_string_equal(err, "");
     assert_int_equal(run("\"$T\" --version"), 0);
     assert_int_equal(strncmp(out, "jitgemm-prewarm ", 16), 0);
+}
+
+/* Puts the resolved tools folder of the source tree into `folder`, or skips. */
+static void need_tools_folder(char folder[PATH_MAX])
+{
+    const char *given = getenv("JG_TEST_TOOLS_DIR");
+    if (realpath(given ? given : "tools", folder) && access(folder, R_OK) == 0) return;
+    print_message("SKIP the tools folder is not there\n");
+    skip();
+}
+
+static void man_pages_match(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX];
+    need_tools_folder(folder);
+    static const char *const tools[] = {"prewarm", "cache"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(run("tr -d '\\\\' <'%s/jitgemm-%s.1' >page", folder, tools[i]), 0);
+        /* Every option of the help is in the page, and the other way round. (dump-sass is cuobjdump's.) */
+        int status = run("C=\"${T%%prewarm}%s\"; { \"$C\" --help; \"$C\" extract --help; } >help; "
+                         "grep -o -e '--[a-z][a-z-]*' help | sort -u >in-help; "
+                         "grep -v dump-sass page | grep -o -e '--[a-z][a-z-]*' | sort -u >in-page; "
+                         "test -s in-help && diff in-help in-page", tools[i]);
+        if (status != 0) fail_msg("help and page of jitgemm-%s differ:\n%s", tools[i], out);
+        /* Every page of ours that it refers to is there. */
+        assert_int_equal(run("for p in $(sed -n 's/^.BR \\(jitgemm[^ ]*\\) (1).*/\\1/p' page); do "
+                             "test -e '%s'/$p.1 || { echo no page $p; exit 1; }; done", folder), 0);
+    }
 }
 
 static void list_errors(void **state)
@@ -246,15 +286,97 @@ static void dry_run_touches_nothing(void **state)
     assert_int_equal(run("test ! -e .cache"), 0);
 }
 
+static void dry_run_tells_what_it_leaves_out(void **state)
+{
+    (void)state;
+    assert_int_equal(run("\"$T\" --arch 87,90 --dry-run --generic 0x5x5 64:f16 5x5x5x0:sa=25"), 0);
+    assert_int_equal(count_lines(out), 2 + 1 + 1);
+    assert_null(strstr(out, "x5")); /* nothing to compute: no kernel, as in a real run */
+    assert_has(out, "\ngeneric set: not listed by --dry-run\ncompiled 0, ");
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run --generic --json 0x5x5 64:f16"), 0);
+    cJSON *root = cJSON_Parse(out);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "kernels")), 1);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(root, "generic_set")), "not listed by --dry-run");
+    cJSON_Delete(root);
+    assert_has(err, "generic set: not listed by --dry-run\n");
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64:f16"), 0);
+    assert_null(strstr(out, "generic"));
+    assert_int_equal(run("\"$T\" --arch 87 --cache empty.db --nvrtc no-such-library.so 0x5x5"), 0);
+    assert_counts(out, 0, 0, 0); /* the real run agrees */
+}
+
+/* Records with the kernel names of a dry run's output, in file `name` of the temporary home. The texts and binaries are
+ * no kernels; a dry run does not look at them. `suffix` is added to each name; `copies` records get the same one. */
+static void fake_cache(const char *name, const char *listing, const char *suffix, int copies)
+{
+    char path[128], kernel[256], with_suffix[300];
+    int index = 0;
+    snprintf(path, sizeof path, "%s/%s", home, name);
+    store *s = sample_open(path, 0, 0);
+    for (const char *at = listing; (at = strstr(at, "  jg_sm")); at++) {
+        assert_int_equal(sscanf(at, " %255s", kernel), 1);
+        snprintf(with_suffix, sizeof with_suffix, "%s%s", kernel, suffix);
+        for (int i = 0; i < copies; i++) {
+            store_record record;
+            sample_record(&record, index++, 16, NULL);
+            record.name = with_suffix;
+            assert_int_equal(store_put(s, &record, NULL), STORE_OK);
+        }
+    }
+    store_close(s);
+    assert_true(index > 0);
+}
+
+static void a_longer_name_is_another_kernel(void **state)
+{
+    (void)state;
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64:f16:specialised"), 0);
+    assert_has(out, "_c4\n");
+    fake_cache("batched.db", out, "_b", 1);
+    fake_cache("versions.db", out, "", 2);
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache batched.db 64:f16:specialised"), 0);
+    assert_has(out, "planned  64:f16:specialised");
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache versions.db 64:f16:specialised"), 0);
+    assert_has(out, "cached   64:f16:specialised");
+}
+
+static double dry_run_ms(const char *cache)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache %s --list many >plans", cache), 0);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6;
+}
+
+/* Looking 2000 kernels up in a file of 2000 costs little more than planning them. When each of them listed the file, it
+ * took 80 times as long; the bound is far from both. */
+static void many_cached_kernels_are_found_fast(void **state)
+{
+    (void)state;
+    static char text[1 << 19];
+    char path[128];
+    size_t length = 0;
+    for (int i = 1; i <= 2000; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%dx96x64:f16:specialised\n", 2 * i);
+    write_file("many", text, length);
+    double empty_ms = dry_run_ms("none.db");
+    snprintf(path, sizeof path, "%s/plans", home);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    fake_cache("many.db", text, "", 1);
+    double full_ms = dry_run_ms("many.db");
+    assert_int_equal(run("test $(grep -c '^cached ' plans) = 2000"), 0);
+    if (full_ms > 5 * empty_ms + 500) fail_msg("%.0f ms, and %.0f ms where nothing is cached", full_ms, empty_ms);
+}
+
 static void default_list_is_the_default(void **state)
 {
     (void)state;
-    char path[1024];
-    const char *folder = getenv("JG_TEST_TOOLS_DIR");
-    if (!realpath(folder ? folder : "tools", path) || access(path, R_OK) != 0) {
-        print_message("SKIP tools/sizes-default.txt is not there\n");
-        skip();
-    }
+    char path[PATH_MAX];
+    need_tools_folder(path);
     assert_int_equal(run("\"$T\" --arch 87 --dry-run | sort >default; "
                          "\"$T\" --arch 87 --dry-run --list '%s/sizes-default.txt' | sort >file; "
                          "cmp default file", path), 0);
@@ -266,6 +388,7 @@ static void cache_that_cannot_be(void **state)
     write_file("plain", "x", 1);
     assert_int_equal(run("\"$T\" --arch 87 --cache plain/kernels.db 64"), 1);
     assert_has(err, "plain/kernels.db");
+    assert_has(err, "jitgemm-prewarm: warning: ");
     assert_has(err, "there is no cache file to fill; give a usable one with --cache FILE");
     assert_counts(out, 0, 0, 0);
     assert_int_equal(run("unset HOME; \"$T\" --arch 87 64"), 1);
@@ -402,6 +525,20 @@ static void second_interrupt_exits_at_once(void **state)
 static void full_output_is_an_error(void **state)
 {
     (void)state;
+    static const char *const commands[] = {"--help", "--version", "--arch 87 --dry-run 64", "--arch 87 --dry-run --json 64",
+                                           "--arch 87 --dry-run --quiet 64"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int status = run("\"$T\" %s >/dev/full", commands[i]);
+        if (status != 1) fail_msg("%s: status %d, not 1", commands[i], status);
+        assert_has(err, "jitgemm-prewarm: standard output: No space left on device\n");
+    }
+    assert_int_equal(run("\"$T\" --frobnicate >/dev/full"), 2);
+    assert_int_equal(count_lines(err), 1);
+}
+
+static void full_output_of_a_real_run_is_an_error(void **state)
+{
+    (void)state;
     need_nvrtc();
     assert_int_equal(run("\"$T\" --arch 87 --cache full.db 64:f16 >/dev/full"), 1);
     assert_has(err, "standard output: ");
@@ -440,10 +577,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usage_errors),
         cmocka_unit_test(help_and_version),
+        cmocka_unit_test(man_pages_match),
         cmocka_unit_test(list_errors),
         cmocka_unit_test(list_forms),
         cmocka_unit_test(options_are_defaults),
         cmocka_unit_test(dry_run_touches_nothing),
+        cmocka_unit_test(dry_run_tells_what_it_leaves_out),
+        cmocka_unit_test(a_longer_name_is_another_kernel),
+        cmocka_unit_test(many_cached_kernels_are_found_fast),
         cmocka_unit_test(default_list_is_the_default),
         cmocka_unit_test(cache_that_cannot_be),
         cmocka_unit_test(missing_nvrtc),
@@ -454,6 +595,7 @@ int main(void)
         cmocka_unit_test(interrupt_keeps_what_is_done),
         cmocka_unit_test(second_interrupt_exits_at_once),
         cmocka_unit_test(full_output_is_an_error),
+        cmocka_unit_test(full_output_of_a_real_run_is_an_error),
     };
     return cmocka_run_group_tests_name("jitgemm-prewarm", tests, make_home, remove_home);
 }

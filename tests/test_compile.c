@@ -109,7 +109,7 @@ static void compile_one(result *r)
     r->cubin_bytes = img.cubin_bytes;
     r->registers = cubin_attribute(img.cubin, img.cubin_bytes, REGISTERS);
     r->stack_bytes = cubin_attribute(img.cubin, img.cubin_bytes, STACK_BYTES);
-    r->ptx_names_kernel = strstr(img.ptx, entry) != NULL && img.ptx[img.ptx_bytes - 1] == 0;
+    r->ptx_names_kernel = strstr(img.ptx, entry) != NULL;
     image_free(&img);
 }
 

@@ -136,6 +136,25 @@ static void evicts_as_many_as_asked(void **state)
     lru_destroy(map, NULL, NULL);
 }
 
+static void removes_by_key(void **state)
+{
+    (void)state;
+    log evicted = {0};
+    lru *map = lru_create(0, 0);
+    for (int i = 0; i < 3; i++)
+        add(map, i, 1);
+    lru_entry *pinned = lru_acquire(map, &(int){1}, sizeof(int));
+    assert_int_equal(lru_remove(map, &(int){7}, sizeof(int), note, &evicted), 0);
+    assert_int_equal(lru_remove(map, &(int){1}, sizeof(int), note, &evicted), 0);
+    assert_int_equal(lru_remove(map, &(int){2}, sizeof(int), note, &evicted), 1);
+    assert_int_equal(evicted.count, 1);
+    assert_int_equal(evicted.values[0], 2);
+    assert_int_equal(touch(map, 2), 0);
+    lru_release(pinned);
+    assert_int_equal(lru_remove(map, &(int){1}, sizeof(int), note, &evicted), 1);
+    lru_destroy(map, NULL, NULL);
+}
+
 /* The many-at-once path sorts; its order must be the same. */
 static void trims_many_in_order_of_use(void **state)
 {
@@ -347,6 +366,7 @@ int main(void)
         cmocka_unit_test(keeps_within_its_bytes),
         cmocka_unit_test(evicts_in_order_of_use),
         cmocka_unit_test(evicts_as_many_as_asked),
+        cmocka_unit_test(removes_by_key),
         cmocka_unit_test(trims_many_in_order_of_use),
         cmocka_unit_test(never_evicts_a_pinned_entry),
         cmocka_unit_test(refuses_a_duplicate),

@@ -25,7 +25,7 @@ static void defaults_are_filled_in(void **state)
         assert_int_equal(out.memory_max_kernels, 1024);
         assert_int_equal(out.memory_max_bytes, UINT64_C(256) << 20);
         assert_null(out.log);
-        assert_int_equal(out.log_level, JG_LOG_ERROR);
+        assert_int_equal(out.log_level, JG_LOG_WARNING);
     }
 }
 
@@ -50,7 +50,7 @@ static void bad_values_are_named(void **state)
         {"options.device is 3", {.device = (jg_device)3}},
         {"options.device is -1", {.device = (jg_device)-1}},
         {"options.compile is 3", {.compile = (jg_compile)3}},
-        {"options.log_level is 4", {.log_level = (jg_log_level)4}},
+        {"options.log_level is 5", {.log_level = (jg_log_level)5}},
         {"options.arch is negative", {.arch = -1}},
         {"options.sm_count is negative", {.sm_count = -1}},
         {"options.reserved is not 0", {.reserved = 1}},

@@ -183,6 +183,27 @@ static void explains_a_path_that_cannot_be(void **state)
     assert_int_equal(open_status(scratch_path(folder, "sub"), 0), STORE_UNSAFE); /* a folder itself */
 }
 
+/* 0 if a cache below a folder that cannot be written is refused with the true reason; 77 if modes mean nothing to us. */
+static int is_told_permission_denied(void *path)
+{
+    if (access(folder, W_OK) == 0) return 77;
+    return open_status(path, 0) == STORE_IO && strstr(error, "Permission denied") ? 0 : 1;
+}
+
+static void tells_why_a_folder_cannot_be_made(void **state)
+{
+    (void)state;
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/.cache/jitgemm/kernels.db", folder);
+    assert_int_equal(chmod(folder, 0555), 0);
+    int result = scratch_child(is_told_permission_denied, path, geteuid() == 0 ? NOBODY : 0);
+    if (result == 77) {
+        print_message("SKIP permissions do not bind this user\n");
+        skip();
+    }
+    assert_int_equal(result, 0);
+}
+
 /* ---- reading only ----------------------------------------------------------------------------------------------- */
 
 static void changes_nothing_when_read_only(void **state)
@@ -381,6 +402,7 @@ int main(void)
         TEST(refuses_what_others_own),
         TEST(makes_owner_only_files_whatever_the_umask),
         TEST(explains_a_path_that_cannot_be),
+        TEST(tells_why_a_folder_cannot_be_made),
         TEST(changes_nothing_when_read_only),
         TEST(reads_what_a_crash_left_without_merging_it),
         TEST(reads_beside_a_writer),

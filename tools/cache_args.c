@@ -105,7 +105,7 @@ static int read_options(int argc, char **argv, cache_args *args, given *seen)
         {"cubin", required_argument, NULL, OPTION_CUBIN}, {"ptx", required_argument, NULL, OPTION_PTX},
         {"source", required_argument, NULL, OPTION_SOURCE}, {"help", no_argument, NULL, OPTION_HELP},
         {"version", no_argument, NULL, OPTION_VERSION},   {NULL, 0, NULL, 0}};
-    int option;
+    int option, letter;
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         switch (option) {
         case OPTION_CACHE: args->cache_path = optarg; break;
@@ -118,7 +118,10 @@ static int read_options(int argc, char **argv, cache_args *args, given *seen)
         case OPTION_HELP: seen->help = 1; break;
         case OPTION_VERSION: printf("jitgemm-cache %s\n", jg_version()); return CACHE_EXIT_DONE;
         case ':': return fail("%s needs a value", argv[optind - 1]);
-        default: return fail("unknown option %s", argv[optind - 1]);
+        default:
+            if (optopt == 0 || optopt >= 256) return fail("bad option %s", argv[optind - 1]);
+            letter = optopt > ' ' && optopt < 127 ? optopt : '?';
+            return fail("unknown option -%c", letter); /* a short one; there are none */
         }
     }
     return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "jitgemm.h"
+#include "kept_kernels.h"
 #include "prewarm_args.h"
 #include "prewarm_report.h"
 #include "progress.h"
@@ -50,7 +51,8 @@ static void catch_stop_signals(void)
 
 static void on_log(void *user, jg_log_level level, const char *text)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
+    static const char *const names[] = {[JG_LOG_ERROR] = "error", [JG_LOG_WARNING] = "warning", [JG_LOG_INFO] = "info",
+                                        [JG_LOG_DEBUG] = "debug"};
     prewarm_run *run = user;
     progress_message(&run->progress, "jitgemm-prewarm: %s: %s", names[level], text);
 }
@@ -111,27 +113,20 @@ static int find_cache_path(prewarm_run *run, jg_context *context)
     return EXIT_DONE;
 }
 
-/* A name can fit several records, e.g. of two versions of a template; then it is there as well. */
-static int is_in_cache(jg_cache *cache, const char *kernel)
-{
-    jg_cache_entry entry;
-    jg_status status = jg_cache_find(cache, kernel, &entry);
-    return status == JG_OK || status == JG_ERR_VALUE;
-}
-
 /* A prewarm whose kernels did not reach the disk has failed, whatever the compiler said. Looks for the rows
  * from `first` on in the cache file. */
 static int check_kept(prewarm_run *run, size_t first)
 {
     report *r = &run->report;
     size_t lost = 0;
-    jg_cache *cache;
-    if (jg_cache_open(r->cache_path, 0, &cache) != JG_OK) return print_error(jg_last_error());
+    kept_kernels kept = {0};
+    const char *error = kept_kernels_read(&kept, r->cache_path);
+    if (error) return print_error(error);
     for (size_t i = first; i < r->count; i++) {
         if (strcmp(r->rows[i].outcome, "failed") == 0) continue;
-        lost += !is_in_cache(cache, r->rows[i].kernel);
+        lost += !kept_kernels_has(&kept, r->rows[i].kernel);
     }
-    jg_cache_close(cache);
+    kept_kernels_free(&kept);
     if (lost == 0) return EXIT_DONE;
     fprintf(stderr, "jitgemm-prewarm: %s: kernels missing from the file: %zu; it is full or cannot be written\n",
             r->cache_path, lost);
@@ -204,7 +199,7 @@ static char *explain(jg_context *context, const jg_problem *problem)
     return text;
 }
 
-/* The kernel that an explanation chose: the first word that is a kernel name. */
+/* The kernel that an explanation chose: the first word that is a kernel name; "" if there is nothing to compute. */
 static void chosen_kernel(const char *explanation, char *kernel, size_t size)
 {
     const char *name = strstr(explanation, "jg_sm");
@@ -212,7 +207,8 @@ static void chosen_kernel(const char *explanation, char *kernel, size_t size)
     snprintf(kernel, size, "%.*s", length, name ? name : "");
 }
 
-static int plan_size(prewarm_run *run, jg_context *context, jg_cache *cache, const jg_problem *problem)
+/* An empty problem gets no line, as it gets no kernel in a real run. */
+static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *kept, const jg_problem *problem)
 {
     char text[256], kernel[192] = "";
     jg_problem_format(problem, text, sizeof text, NULL);
@@ -220,34 +216,46 @@ static int plan_size(prewarm_run *run, jg_context *context, jg_cache *cache, con
     const char *outcome = "failed", *error = explanation ? "" : jg_last_error();
     if (explanation) {
         chosen_kernel(explanation, kernel, sizeof kernel);
-        outcome = cache && *kernel && is_in_cache(cache, kernel) ? "cached" : "planned";
+        outcome = kept_kernels_has(kept, kernel) ? "cached" : "planned";
+    }
+    if (explanation && !*kernel) {
+        free(explanation);
+        return EXIT_DONE;
     }
     run->report.failed += !explanation;
     FILE *stream = run->args.json ? stderr : stdout;
     if (!run->args.quiet) fprintf(stream, "%-8s %s  %s\n", outcome, text, kernel);
     if (run->args.verbose && explanation) fprintf(stream, "%s\n", explanation);
-    int kept = report_add(&run->report, outcome, text, kernel, error, 0) != NULL;
+    int added = report_add(&run->report, outcome, text, kernel, error, 0) != NULL;
     free(explanation);
-    return kept ? EXIT_DONE : print_error("out of memory");
+    return added ? EXIT_DONE : print_error("out of memory");
 }
 
-/* Says what a run for one architecture would make. Opens the cache only to read: it may not exist yet. */
+/* Says what a run for one architecture would make. Opens the cache only to read; one that is not there, or cannot be
+ * read, holds nothing. */
 static int plan_arch(prewarm_run *run, int arch)
 {
     jg_context *context;
-    jg_cache *cache = NULL;
+    kept_kernels kept = {0};
     size_t first = run->report.count, failed_before = run->report.failed;
     int status = EXIT_DONE;
     begin_progress(run, "");
     if (open_context(run, arch, "", &context) != JG_OK) return print_error(jg_last_error());
-    if (jg_cache_open(run->args.cache_path, 0, &cache) != JG_OK) cache = NULL;
+    kept_kernels_read(&kept, run->args.cache_path);
     for (size_t i = 0; i < run->args.sizes.count && status == EXIT_DONE; i++)
-        status = plan_size(run, context, cache, &run->args.sizes.items[i]);
-    if (cache) jg_cache_close(cache);
+        status = plan_size(run, context, &kept, &run->args.sizes.items[i]);
+    kept_kernels_free(&kept);
     jg_close(context);
     report_failures(&run->report, first, stderr);
     run->report.elapsed_ms += progress_end(&run->progress);
     return run->report.failed > failed_before ? EXIT_FAILED : status;
+}
+
+/* No call of the library lists the generic set without making it, so a dry run can only say that it is left out. */
+static void note_generic_set(prewarm_run *run)
+{
+    run->report.generic_set = "not listed by --dry-run";
+    if (!run->args.quiet) fprintf(run->args.json ? stderr : stdout, "generic set: %s\n", run->report.generic_set);
 }
 
 /* ---- the run ---- */
@@ -270,7 +278,19 @@ static int run_all(prewarm_run *run)
         int arch_status = args->dry_run ? plan_arch(run, archs[i]) : prewarm_arch(run, archs[i]);
         if (arch_status != EXIT_DONE) status = arch_status;
     }
+    if (args->dry_run && args->generic) note_generic_set(run);
     return status;
+}
+
+/* Checks that standard output took everything. Returns the exit status: `status`, or failed if that is done. */
+static int finish_output(int status)
+{
+    errno = 0;
+    int lost = ferror(stdout);
+    lost |= fclose(stdout) != 0;
+    if (!lost) return status;
+    fprintf(stderr, "jitgemm-prewarm: standard output: %s\n", strerror(errno ? errno : EIO));
+    return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
 /* The last line is always written; with --json standard output belongs to the object alone. */
@@ -278,18 +298,14 @@ static int write_result(const prewarm_run *run, int status)
 {
     if (run->args.json && report_json(&run->report, stdout) != 0) status = print_error("out of memory");
     report_last_line(&run->report, run->args.json ? stderr : stdout);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "jitgemm-prewarm: standard output: %s\n", strerror(errno));
-        if (status == EXIT_DONE) status = EXIT_FAILED;
-    }
-    return status;
+    return finish_output(status);
 }
 
 int main(int argc, char **argv)
 {
     static prewarm_run run;
     int status = prewarm_args_parse(argc, argv, &run.args);
-    if (status >= 0) return status;
+    if (status >= 0) return status == EXIT_DONE ? finish_output(status) : status;
     catch_stop_signals();
     status = write_result(&run, run_all(&run));
     report_free(&run.report);

@@ -28,7 +28,7 @@ static const char usage[] =
     "  --type T,...    types of sizes that name none: f32, f16, bf16, f16-f32 ...\n"
     "  --op OP,...     transposes of sizes that name none: nn, nt, tn, tt\n"
     "  --order ORDER   storage of sizes that name none: row or col\n"
-    "  --generic       also the generic kernels, which serve every size\n"
+    "  --generic       also the generic kernels, which serve every size; --dry-run does not list them\n"
     "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU\n"
     "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
     "How\n"
@@ -121,7 +121,7 @@ static int add_arch(words *w, prewarm_args *args, const char *word)
     (void)w;
     const char *digits = strncmp(word, "sm_", 3) == 0 ? word + 3 : word;
     size_t length = strspn(digits, "0123456789");
-    if (length < 2 || length > 3 || digits[length] != 0)
+    if (length < 2 || length > 3 || digits[length] != 0 || digits[0] == '0') /* 0 would mean this machine's GPU */
         return usage_error("--arch: \"%s\" is no architecture; write it as sm_87 or 87", word);
     if (args->arch_count == PREWARM_ARCHS_MAX) return usage_error("--arch: more than %d", PREWARM_ARCHS_MAX);
     args->archs[args->arch_count++] = atoi(digits);
@@ -207,8 +207,8 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
         if (option == 0) continue; /* a flag, already set */
         if (option == 1) add_source(w, optarg, strcmp(optarg, "-") == 0);
         else if (option == ':') status = usage_error("%s needs a value; see --help", argv[optind - 1]);
-        else if (option == '?' && optopt > ' ' && optopt < 256)
-            status = usage_error("unknown option -%c; see --help", optopt);
+        else if (option == '?' && (optopt < 0 || (optopt > ' ' && optopt < 256))) /* a short one; there are none */
+            status = usage_error("unknown option -%c; see --help", optopt > ' ' && optopt < 127 ? optopt : '?');
         else if (option == '?') status = usage_error("bad option %s; see --help", argv[optind - 1]);
         else status = apply_option(option, optarg, w, args);
     }

@@ -82,6 +82,7 @@ int report_json(const report *r, FILE *stream)
     cJSON_AddNumberToObject(root, "compiled", (double)r->compiled);
     cJSON_AddNumberToObject(root, "cached", (double)r->cached);
     cJSON_AddNumberToObject(root, "failed", (double)r->failed);
+    if (r->generic_set) cJSON_AddStringToObject(root, "generic_set", r->generic_set);
     cJSON_AddNumberToObject(root, "elapsed_ms", r->elapsed_ms);
     cJSON_AddBoolToObject(root, "interrupted", r->interrupted);
     char *text = cJSON_Print(root);

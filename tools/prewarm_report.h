@@ -19,6 +19,7 @@ typedef struct report {
     size_t count, capacity;
     size_t compiled, cached, failed;
     int interrupted;
+    const char *generic_set; /* what to say about it; null: nothing */
     double elapsed_ms;
     char cache_path[512];
 } report;
