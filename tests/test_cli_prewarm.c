@@ -202,7 +202,7 @@ static void man_pages_match(void **state)
     need_tools_folder(folder);
     static const char *const tools[] = {"prewarm", "cache"};
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(run("tr -d '\\\\' <'%s/jitgemm-%s.1' >page", folder, tools[i]), 0);
+        assert_int_equal(run("sed 's/\\\\f.//g; s/\\\\//g' '%s/jitgemm-%s.1' >page", folder, tools[i]), 0);
         /* Every option of the help is in the page, and the other way round. (dump-sass is cuobjdump's.) */
         int status = run("C=\"${T%%prewarm}%s\"; { \"$C\" --help; \"$C\" extract --help; } >help; "
                          "grep -o -e '--[a-z][a-z-]*' help | sort -u >in-help; "
@@ -338,38 +338,6 @@ static void a_longer_name_is_another_kernel(void **state)
     assert_has(out, "planned  64:f16:specialised");
     assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache versions.db 64:f16:specialised"), 0);
     assert_has(out, "cached   64:f16:specialised");
-}
-
-static double dry_run_ms(const char *cache)
-{
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache %s --list many >plans", cache), 0);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    return (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6;
-}
-
-/* Looking 2000 kernels up in a file of 2000 costs little more than planning them. When each of them listed the file, it
- * took 80 times as long; the bound is far from both. */
-static void many_cached_kernels_are_found_fast(void **state)
-{
-    (void)state;
-    static char text[1 << 19];
-    char path[128];
-    size_t length = 0;
-    for (int i = 1; i <= 2000; i++)
-        length += (size_t)snprintf(text + length, sizeof text - length, "%dx96x64:f16:specialised\n", 2 * i);
-    write_file("many", text, length);
-    double empty_ms = dry_run_ms("none.db");
-    snprintf(path, sizeof path, "%s/plans", home);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    fake_cache("many.db", text, "", 1);
-    double full_ms = dry_run_ms("many.db");
-    assert_int_equal(run("test $(grep -c '^cached ' plans) = 2000"), 0);
-    if (full_ms > 5 * empty_ms + 500) fail_msg("%.0f ms, and %.0f ms where nothing is cached", full_ms, empty_ms);
 }
 
 static void default_list_is_the_default(void **state)
@@ -584,7 +552,6 @@ int main(void)
         cmocka_unit_test(dry_run_touches_nothing),
         cmocka_unit_test(dry_run_tells_what_it_leaves_out),
         cmocka_unit_test(a_longer_name_is_another_kernel),
-        cmocka_unit_test(many_cached_kernels_are_found_fast),
         cmocka_unit_test(default_list_is_the_default),
         cmocka_unit_test(cache_that_cannot_be),
         cmocka_unit_test(missing_nvrtc),
