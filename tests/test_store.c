@@ -1,8 +1,7 @@
 /* The disk store where nothing is wrong: round trips, replacing, the cap and its order, shared sources, listing, and
  * several threads and processes on one file. Faults are in test_store_faults.c. */
 #include "cache/store.h"
-#include "sample_records.h"
-#include "scratch.h"
+#include "store_fixture.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -18,26 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-#include <cmocka.h>
-
-static char folder[PATH_MAX];
-static char file[PATH_MAX + 64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    snprintf(file, sizeof file, "%s/kernels.db", folder);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
-}
 
 static uint64_t own_bytes(int index, size_t binary_bytes)
 {

@@ -1,8 +1,7 @@
 /* The disk store where something is wrong with the file: records and files damaged in every way, and foreign files.
  * A fault must give a status and a text, never a crash and never a wrong record. Places are in test_store_places.c. */
 #include "cache/store.h"
-#include "sample_records.h"
-#include "scratch.h"
+#include "store_fixture.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -15,49 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-enum { RECORDS = 4 };
-
-static char folder[PATH_MAX];
-static char file[PATH_MAX + 64];
-static char error[512];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    snprintf(file, sizeof file, "%s/kernels.db", folder);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
-}
-
-/* A sound file with records 0 to 3, closed. */
-static void make_sound(void)
-{
-    store *s = sample_open(file, 0, 0);
-    for (int i = 0; i < RECORDS; i++)
-        assert_int_equal(sample_put(s, i, 3000, "the source text"), STORE_OK);
-    store_close(s);
-}
-
-static store_status open_status(const char *path, unsigned flags)
-{
-    store *s = NULL;
-    error[0] = 0;
-    store_status status = store_open(path, flags, 0, &s, error, sizeof error);
-    if (status == STORE_OK) store_close(s);
-    else assert_null(s);
-    assert_true(status == STORE_OK || strlen(error) > 10);
-    return status;
-}
 
 /* ---- damaged records -------------------------------------------------------------------------------------------- */
 
