@@ -375,14 +375,19 @@ static void launch_forced(const jg_problem *in, const plan *chosen, const proble
     lru_release(entry);
 }
 
-static void force_tiles(const jg_problem *in)
+/* table: the architecture whose tiles to run; target: the one to compile for. Where that is not this chip's, the driver refuses
+ * the cubin and translates the PTX. */
+static void force_tiles(const jg_problem *in, int table, int target)
 {
     problem p;
+    limits l;
     must(in, problem_canonicalise(in, &p));
+    must(in, limits_of_arch(table, 0, &l));
     forced f = {.p = &p, .lock = PTHREAD_MUTEX_INITIALIZER};
     const access_widths access = gemm_promised_access(&p);
-    plan_each(&p, access, JG_FORM_GENERIC, &gpu->device.limits, collect, &f);
-    plan_each(&p, access, JG_FORM_SPECIALISED, &gpu->device.limits, collect, &f);
+    plan_each(&p, access, JG_FORM_GENERIC, &l, collect, &f);
+    plan_each(&p, access, JG_FORM_SPECIALISED, &l, collect, &f);
+    for (size_t i = 0; i < f.count; i++) f.plans[i].spec.arch = (uint16_t)target;
     pthread_t threads[16];
     for (int i = 0; i < 16; i++) assert_int_equal(pthread_create(&threads[i], NULL, make_images, &f), 0);
     for (int i = 0; i < 16; i++) pthread_join(threads[i], NULL);
@@ -424,8 +429,41 @@ static void test_every_tile_gives_the_same_bits(void **state)
                 const jg_problem p = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .type_a = types[y][0],
                                       .type_c = types[y][1], .op_a = (jg_op)(ops & 1), .op_b = (jg_op)(ops >> 1)};
                 if (y == 2) continue; /* as y = 1 but for C */
-                force_tiles(&p);
+                const int number = gpu->device.limits.arch->number;
+                force_tiles(&p, number, number);
             }
+    assert_int_equal(failures, 0);
+}
+
+/* The tiles of the other architectures' tables, on this chip: sm_75 computes 16-bit types on the CUDA cores, sm_86 has fewer stages. */
+static void test_tiles_of_other_architectures(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const int tables[] = {75, 86, 87};
+    const int number = gpu->device.limits.arch->number;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t y = 1; y < TYPES; y++) {
+            const jg_problem p = {.m = 261, .n = 328, .k = 200 + 5 * (int64_t)(y & 1), .type_a = types[y][0], .type_c = types[y][1],
+                                  .op_a = (jg_op)(y & 1), .op_b = (jg_op)(y >> 1 & 1)};
+            force_tiles(&p, tables[t], number);
+        }
+    assert_int_equal(failures, 0);
+}
+
+/* What a device gets from a cache made for an older one: PTX, translated by the driver. */
+static void test_ptx_of_an_older_architecture(void **state)
+{
+    (void)state;
+    need_gpu();
+    if (gpu->device.limits.arch->number <= 87) {
+        print_message("SKIP this chip is not newer than sm_87\n");
+        skip();
+    }
+    for (size_t y = 0; y < 2; y++) {
+        const jg_problem p = {.m = 97, .n = 136, .k = 75, .type_a = types[y][0], .type_c = types[y][1], .op_b = JG_T};
+        force_tiles(&p, 87, 87);
+    }
     assert_int_equal(failures, 0);
 }
 
@@ -470,6 +508,8 @@ int main(void)
         cmocka_unit_test(test_exact_sums),
         cmocka_unit_test(test_large_and_odd),
         cmocka_unit_test(test_every_tile_gives_the_same_bits),
+        cmocka_unit_test(test_tiles_of_other_architectures),
+        cmocka_unit_test(test_ptx_of_an_older_architecture),
     };
     const char *filter = getenv("JG_TEST_FILTER"); /* e.g. under compute-sanitizer, which is slow */
     if (filter) cmocka_set_test_filter(filter);
