@@ -144,7 +144,7 @@ test: deps
 	@$(TEST_ENV) sh tests/run.sh $(TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU
-test-gpu:
+test-gpu: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric
 	@BUILD=$(BUILD) sh tests/gpu.sh
 
