@@ -1,4 +1,4 @@
-/* The calls of a store: get, has, list, put, clear. See store.h for what they promise and store_sql.h for the tables.
+/* The calls of a store: get, list, put, clear. See store.h for what they promise and store_sql.h for the tables.
  *
  * Every call locks the store, works in at most one transaction, and leaves no statement open. */
 #include "cache/record.h"
@@ -75,19 +75,6 @@ static store_status read_one(store *s, sqlite3_stmt *query, store_record *out, i
     store_sql_reset(query);
     if (status != STORE_OK) memset(out, 0, sizeof *out);
     return status;
-}
-
-store_status store_has(store *s, const void *key, size_t key_bytes)
-{
-    store_status status = store_enter(s);
-    if (status != STORE_OK) return status;
-    sqlite3_stmt *find = s->statements[SQL_FIND];
-    bind_key(find, key, key_bytes);
-    int code = sqlite3_step(find);
-    if (code == SQLITE_DONE) status = store_fail(s, STORE_ABSENT, "no such record");
-    else if (code != SQLITE_ROW) status = store_sql_fail(s, "look up a record");
-    store_sql_reset(find);
-    return store_leave(s, status);
 }
 
 store_status store_get_id(store *s, uint64_t id, store_record *out)

@@ -71,9 +71,6 @@ const char *store_error(const store *s);
  * A corrupt record is removed (unless read-only) and reported as STORE_CORRUPT. Counts as a use; stamps are batched. */
 store_status store_get(store *s, const void *key, size_t key_bytes, store_record *out);
 
-/* Whether a key is present, without reading its blobs or counting a use. */
-store_status store_has(store *s, const void *key, size_t key_bytes);
-
 /* Reads a record by id, e.g. from a listing; verifies it, changes nothing. */
 store_status store_get_id(store *s, uint64_t id, store_record *out);
 

@@ -3,8 +3,8 @@
 
 #include "options.h"
 #include "status.h"
+#include "text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 jg_status limits_of_arch(int number, int sm_count, limits *out)
@@ -12,10 +12,8 @@ jg_status limits_of_arch(int number, int sm_count, limits *out)
     const arch *row = arch_find(number);
     if (!row) {
         char known[256] = "";
-        for (size_t i = 0; arch_at(i); i++) {
-            size_t used = strlen(known);
-            snprintf(known + used, sizeof known - used, " sm_%d", arch_at(i)->number);
-        }
+        size_t length = 0;
+        for (size_t i = 0; arch_at(i); i++) text_append(known, sizeof known, &length, " sm_%d", arch_at(i)->number);
         return status_set(JG_ERR_ARCH, "sm_%d is not a known architecture; known are%s", number, known);
     }
     *out = (limits){

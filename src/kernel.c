@@ -3,9 +3,8 @@
 
 #include "problem.h"
 #include "template.h"
+#include "text.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 static void put(kernel_key *key, size_t *at, uint64_t value)
@@ -34,18 +33,6 @@ void kernel_encode_key(const kernel_spec *s, kernel_key *key)
     put(key, &at, (uint64_t)kernel_min_blocks(s));
 }
 
-/* Appends to a text of fixed size and counts what the whole would need. */
-static void append(char *text, size_t size, size_t *length, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void append(char *text, size_t size, size_t *length, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(*length < size ? text + *length : NULL, *length < size ? size - *length : 0, format, args);
-    va_end(args);
-    if (n > 0) *length += (size_t)n;
-}
-
 static char op_letter(uint8_t trans)
 {
     return trans == SPEC_ARGUMENT ? 'x' : trans ? 't' : 'n';
@@ -56,18 +43,18 @@ void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
     size_t n = 0;
     const size_t size = KERNEL_NAME_BYTES;
     const char *in = type_name((jg_type)s->type_in);
-    append(name, size, &n, "jg_sm%d_%s_%s%s%s", s->arch, family_name(s->family), in, in,
+    text_append(name, size, &n, "jg_sm%d_%s_%s%s%s", s->arch, family_name(s->family), in, in,
            s->type_c == SPEC_ARGUMENT ? "x" : type_name((jg_type)s->type_c));
-    append(name, size, &n, "_%c%c", op_letter(s->trans_a), op_letter(s->trans_b));
-    append(name, size, &n, "_%dx%dx%d_%c%dx%d_s%d", s->tile.m, s->tile.n, s->tile.k, s->family == FAMILY_MMA ? 'w' : 't',
+    text_append(name, size, &n, "_%c%c", op_letter(s->trans_a), op_letter(s->trans_b));
+    text_append(name, size, &n, "_%dx%dx%d_%c%dx%d_s%d", s->tile.m, s->tile.n, s->tile.k, s->family == FAMILY_MMA ? 'w' : 't',
            s->tile.warp_m, s->tile.warp_n, s->tile.stages);
-    if (s->vec_a == SPEC_ARGUMENT) append(name, size, &n, "_ax");
-    else if (s->vec_a == s->vec_b) append(name, size, &n, "_a%d", s->vec_a);
-    else append(name, size, &n, "_a%d_%d", s->vec_a, s->vec_b);
+    if (s->vec_a == SPEC_ARGUMENT) text_append(name, size, &n, "_ax");
+    else if (s->vec_a == s->vec_b) text_append(name, size, &n, "_a%d", s->vec_a);
+    else text_append(name, size, &n, "_a%d_%d", s->vec_a, s->vec_b);
     if (s->form == JG_FORM_GENERIC) return;
-    append(name, size, &n, "_m%lldn%lldk%lld", (long long)s->m, (long long)s->n, (long long)s->k);
-    append(name, size, &n, "_l%lld_%lld_%lld", (long long)s->lda, (long long)s->ldb, (long long)s->ldc);
-    append(name, size, &n, "%s%s", s->vec_c ? "_c4" : "_c1", s->single ? "" : "_b");
+    text_append(name, size, &n, "_m%lldn%lldk%lld", (long long)s->m, (long long)s->n, (long long)s->k);
+    text_append(name, size, &n, "_l%lld_%lld_%lld", (long long)s->lda, (long long)s->ldb, (long long)s->ldc);
+    text_append(name, size, &n, "%s%s", s->vec_c ? "_c4" : "_c1", s->single ? "" : "_b");
 }
 
 size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
@@ -75,7 +62,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
     size_t n = 0;
     char name[KERNEL_NAME_BYTES];
     kernel_format_name(s, name);
-    append(text, size, &n, "#define JG_KERNEL %s\n#define JG_TYPE %d\n", name, s->type_in);
+    text_append(text, size, &n, "#define JG_KERNEL %s\n#define JG_TYPE %d\n", name, s->type_in);
     const struct {
         const char *macro;
         int64_t value;
@@ -103,7 +90,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
         {"JG_LDC", s->ldc, s->form == JG_FORM_GENERIC},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (!rows[i].leave_out) append(text, size, &n, "#define %s %lld\n", rows[i].macro, (long long)rows[i].value);
+        if (!rows[i].leave_out) text_append(text, size, &n, "#define %s %lld\n", rows[i].macro, (long long)rows[i].value);
     return n;
 }
 

@@ -7,7 +7,6 @@
 #include "status.h"
 #include "template.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,8 @@ static void store_fault(jg_context *c, const char *what)
         context_log(c, JG_LOG_WARNING, "cache %s: %s: %s; going on without (said once)", c->cache_path, what, store_error(c->store));
 }
 
-/* Takes the blobs over from the record, which then no longer owns them. */
-static int image_from_record(store_record *record, image *out)
+/* Copies the blobs of a record. Returns 0 if out of memory. */
+static int image_from_record(const store_record *record, image *out)
 {
     memset(out, 0, sizeof *out);
     out->cubin = malloc(record->binary_bytes + 1);
@@ -89,7 +88,9 @@ static jg_status compile_and_store(jg_context *c, const kernel_spec *spec, const
     }
     atomic_fetch_add(&c->compiles, 1);
     atomic_fetch_add(&c->compile_us, (uint64_t)(out->compile_ms * 1e3));
-    context_log(c, JG_LOG_INFO, "compiled in %.0f ms for %s (%s)", out->compile_ms, label, out->provenance);
+    char name[KERNEL_NAME_BYTES];
+    kernel_format_name(spec, name);
+    context_log(c, JG_LOG_INFO, "%s: compiled in %.0f ms for %s", name, out->compile_ms, label);
     write_to_store(c, spec, key, label, out);
     return JG_OK;
 }

@@ -3,6 +3,7 @@
 #include "nvrtc_api.h"
 
 #include "status.h"
+#include "text.h"
 
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -51,7 +52,7 @@ static void *try_open(const char *path, char *tried, size_t size)
     if (!handle) {
         const char *why = dlerror(); /* begins with the path */
         size_t used = strlen(tried);
-        snprintf(tried + used, size - used, "%s%s", used ? "; " : "", why ? why : path);
+        text_append(tried, size, &used, "%s%s", used ? "; " : "", why ? why : path);
     }
     return handle;
 }
@@ -142,10 +143,10 @@ static jg_status check_arch(const nvrtc *lib, int arch)
     int known[128];
     if (lib->arch_count(&count) != NVRTC_SUCCESS || count > 128 || lib->archs(known) != NVRTC_SUCCESS) return JG_OK;
     char list[512] = "";
+    size_t length = 0;
     for (int i = 0; i < count; i++) {
         if (known[i] == arch) return JG_OK;
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%ssm_%d", i ? " " : "", known[i]);
+        text_append(list, sizeof list, &length, "%ssm_%d", i ? " " : "", known[i]);
     }
     return status_set(JG_ERR_ARCH, "NVRTC %d.%d cannot compile for sm_%d; it knows %s", lib->number / 1000,
                       lib->number % 1000 / 10, arch, list);

@@ -4,8 +4,8 @@
 #include "plan.h"
 
 #include "status.h"
+#include "text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Model constants, in clocks: rough figures of an Ampere-class SM, to be replaced by tuning. */
@@ -199,16 +199,16 @@ typedef struct choice {
     plan best;
     int found;
     char reasons[2048];
+    size_t length;           /* of reasons */
 } choice;
 
 static void keep_best(void *user, const plan *c, const char *reason)
 {
     choice *ch = user;
     if (reason[0]) {
-        size_t used = strlen(ch->reasons);
         char name[KERNEL_NAME_BYTES];
         kernel_format_name(&c->spec, name);
-        snprintf(ch->reasons + used, sizeof ch->reasons - used, "\n  %s: %s", name, reason);
+        text_append(ch->reasons, sizeof ch->reasons, &ch->length, "\n  %s: %s", name, reason);
     } else if (!ch->found || c->cost < ch->best.cost) {
         ch->best = *c;
         ch->found = 1;

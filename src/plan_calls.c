@@ -2,8 +2,8 @@
 #include "context.h"
 #include "cpu.h"
 #include "status.h"
+#include "text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,23 +118,9 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     return JG_OK;
 }
 
-typedef struct listing {
+typedef struct explanation {
     char *text;
     size_t size, length;
-} listing;
-
-static void list_line(listing *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void list_line(listing *l, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(l->length < l->size ? l->text + l->length : NULL, l->length < l->size ? l->size - l->length : 0, format, args);
-    va_end(args);
-    if (n > 0) l->length += (size_t)n;
-}
-
-typedef struct explanation {
-    listing out;
     const plan *best;
 } explanation;
 
@@ -145,8 +131,10 @@ static void list_candidate(void *user, const plan *c, const char *reason)
     kernel_format_name(&c->spec, name);
     kernel_format_name(&e->best->spec, best);
     if (strcmp(name, best) == 0) return;
-    if (reason[0]) list_line(&e->out, "rejected  %s: %s\n", name, reason);
-    else list_line(&e->out, "slower    %s: %.2fx the chosen one's estimate, %.2f waves\n", name, c->cost / e->best->cost, c->waves);
+    if (reason[0]) text_append(e->text, e->size, &e->length, "rejected  %s: %s\n", name, reason);
+    else
+        text_append(e->text, e->size, &e->length, "slower    %s: %.2fx the chosen one's estimate, %.2f waves\n", name,
+                    c->cost / e->best->cost, c->waves);
 }
 
 jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_t size, size_t *length)
@@ -154,9 +142,9 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
     if (!c || !in || (!text && size)) return status_set(JG_ERR_NULL, "jg_plan_explain: %s is null", !c ? "context" : !in ? "problem" : "text");
     problem p;
     RETURN_IF_ERROR(problem_canonicalise(in, &p));
-    explanation e = {.out = {text, size, 0}};
+    explanation e = {.text = text, .size = size};
     if (problem_is_empty(&p)) {
-        list_line(&e.out, "nothing to compute\n");
+        text_append(text, size, &e.length, "nothing to compute\n");
     } else {
         plan best;
         const jg_form form = gemm_planned_form(&p);
@@ -164,12 +152,13 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
         RETURN_IF_ERROR(plan_choose(&p, access, form, &c->device.limits, &best));
         char name[KERNEL_NAME_BYTES];
         kernel_format_name(&best.spec, name);
-        list_line(&e.out, "chosen    %s: %lldx%lld blocks of %d threads, %d bytes shared, about %d registers, %d blocks an SM, %.2f waves\n",
-                  name, (long long)best.grid_x, (long long)best.grid_y, best.threads, best.shared_bytes, best.registers,
-                  best.blocks_per_sm, best.waves);
+        text_append(text, size, &e.length,
+                    "chosen    %s: %lldx%lld blocks of %d threads, %d bytes shared, about %d registers, %d blocks an SM, %.2f waves\n",
+                    name, (long long)best.grid_x, (long long)best.grid_y, best.threads, best.shared_bytes, best.registers,
+                    best.blocks_per_sm, best.waves);
         e.best = &best;
         plan_each(&p, access, form, &c->device.limits, list_candidate, &e);
     }
-    if (length) *length = e.out.length;
+    if (length) *length = e.length;
     return JG_OK;
 }

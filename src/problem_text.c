@@ -5,9 +5,8 @@
  * items. So sharing is written out (sa=0), dense strides are not, and both read back as they were. */
 #include "problem.h"
 #include "status.h"
+#include "text.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define FORMAT_BYTES 256 /* the public header's promise; each part at its longest comes to 221 */
@@ -259,7 +258,7 @@ static jg_status read_problem(const char *text, reading *r)
     return problem_canonicalise(&r->p, &checked);
 }
 
-JG_API jg_status jg_problem_parse(const char *text, jg_problem *in_out)
+jg_status jg_problem_parse(const char *text, jg_problem *in_out)
 {
     if (!text) return status_set(JG_ERR_NULL, "jg_problem_parse: text is null");
     if (!in_out) return status_set(JG_ERR_NULL, "jg_problem_parse: problem is null");
@@ -270,29 +269,21 @@ JG_API jg_status jg_problem_parse(const char *text, jg_problem *in_out)
     return JG_OK;
 }
 
-/* A text that grows by printf. */
+/* The text so far. */
 typedef struct writing {
     char text[FORMAT_BYTES];
     size_t length;
 } writing;
 
-__attribute__((format(printf, 2, 3))) static void append(writing *w, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    w->length += (size_t)vsnprintf(w->text + w->length, sizeof w->text - w->length, format, args);
-    va_end(args);
-}
-
 static void write_size(writing *w, const problem *c)
 {
     long long m = c->swapped ? c->n : c->m, n = c->swapped ? c->m : c->n, k = c->k;
     if (c->batch != 1)
-        append(w, "%lldx%lldx%lldx%lld", m, n, k, (long long)c->batch);
+        text_append(w->text, sizeof w->text, &w->length, "%lldx%lldx%lldx%lld", m, n, k, (long long)c->batch);
     else if (m == n && n == k)
-        append(w, "%lld", m);
+        text_append(w->text, sizeof w->text, &w->length, "%lld", m);
     else
-        append(w, "%lldx%lldx%lld", m, n, k);
+        text_append(w->text, sizeof w->text, &w->length, "%lldx%lldx%lld", m, n, k);
 }
 
 /* The words that are not the default. A and B have one type in every supported combination. */
@@ -301,12 +292,12 @@ static void write_words(writing *w, const problem *c)
     jg_type ab = (jg_type)c->type_a, type_c = (jg_type)c->type_c;
     uint8_t op_a = c->swapped ? c->op_b : c->op_a, op_b = c->swapped ? c->op_a : c->op_b;
     if (ab != type_c)
-        append(w, ":%s-%s", type_name(ab), type_name(type_c));
+        text_append(w->text, sizeof w->text, &w->length, ":%s-%s", type_name(ab), type_name(type_c));
     else if (ab != JG_F32)
-        append(w, ":%s", type_name(ab));
-    if (op_a != JG_N || op_b != JG_N) append(w, ":%c%c", op_a == JG_T ? 't' : 'n', op_b == JG_T ? 't' : 'n');
-    if (c->swapped) append(w, ":col");
-    if (c->form != JG_FORM_AUTO) append(w, c->form == JG_FORM_GENERIC ? ":generic" : ":specialised");
+        text_append(w->text, sizeof w->text, &w->length, ":%s", type_name(ab));
+    if (op_a != JG_N || op_b != JG_N) text_append(w->text, sizeof w->text, &w->length, ":%c%c", op_a == JG_T ? 't' : 'n', op_b == JG_T ? 't' : 'n');
+    if (c->swapped) text_append(w->text, sizeof w->text, &w->length, ":col");
+    if (c->form != JG_FORM_AUTO) text_append(w->text, sizeof w->text, &w->length, c->form == JG_FORM_GENERIC ? ":generic" : ":specialised");
 }
 
 static void write_packing(writing *w, const problem *c)
@@ -314,13 +305,13 @@ static void write_packing(writing *w, const problem *c)
     packing x[3];
     pack_all(c, x);
     for (int i = 0; i < 3; i++)
-        if (x[i].ld != x[i].dense_ld) append(w, ":ld%c=%lld", 'a' + i, (long long)x[i].ld);
+        if (x[i].ld != x[i].dense_ld) text_append(w->text, sizeof w->text, &w->length, ":ld%c=%lld", 'a' + i, (long long)x[i].ld);
     for (int i = 0; i < 3 && c->batch > 1; i++)
-        if (x[i].stride != x[i].dense_stride) append(w, ":s%c=%lld", 'a' + i, (long long)x[i].stride);
-    if (c->align_bytes != 16) append(w, ":align=%d", c->align_bytes);
+        if (x[i].stride != x[i].dense_stride) text_append(w->text, sizeof w->text, &w->length, ":s%c=%lld", 'a' + i, (long long)x[i].stride);
+    if (c->align_bytes != 16) text_append(w->text, sizeof w->text, &w->length, ":align=%d", c->align_bytes);
 }
 
-JG_API jg_status jg_problem_format(const jg_problem *in, char *text, size_t size, size_t *length)
+jg_status jg_problem_format(const jg_problem *in, char *text, size_t size, size_t *length)
 {
     writing w = {.length = 0};
     problem c;

@@ -85,6 +85,12 @@ static void a_newer_chip_is_planned_for_as_its_elder(void **state)
     assert_int_equal(d.limits.arch->number, 87);
     assert_false(d.exact);
     device_close(&d);
+    jg_options options = as_cuda;
+    options.arch = 88; /* the device's own number, though the table has no row for it */
+    assert_status(device_open(&options, fake_path(), &d), JG_OK);
+    device_close(&d);
+    options.arch = 87;
+    assert_status(device_open(&options, fake_path(), &d), JG_ERR_ARCH);
     fx.fake->set_capability(61);
     assert_status(device_open(&as_auto, fake_path(), &d), JG_ERR_ARCH);
 }

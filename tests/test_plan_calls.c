@@ -83,6 +83,31 @@ static void explaining_loads_nothing(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* Less than what was promised is enough where the kernel needs less: rows of odd length are read element by element. */
+static void plans_want_no_more_than_their_kernel(void **state)
+{
+    (void)state;
+    const jg_problem odd = {.m = 8, .n = 7, .k = 9, .type_a = JG_F16};
+    fixture_plant(&odd, JG_FORM_AUTO);
+    jg_context *c = fixture_open_without_nvrtc();
+    jg_plan *made;
+    assert_status(jg_plan_create(c, &odd, &made), JG_OK);
+    const jg_operands by_2 = {.a = (char *)room_a + 2, .b = (char *)room_b + 2, .c = (char *)room_c + 2};
+    const jg_operands by_1 = {.a = (char *)room_a + 1, .b = room_b, .c = room_c};
+    assert_status(jg_plan_run(made, &by_2), JG_OK);
+    assert_status(jg_plan_run(made, &by_1), JG_ERR_MISALIGNED);
+    jg_plan_destroy(made);
+    assert_status(jg_close(c), JG_OK);
+
+    const jg_options cpu = {.device = JG_DEVICE_CPU, .cache_path = ""};
+    const jg_problem p = square(8, JG_F32);
+    assert_status(jg_open(&cpu, &c), JG_OK);
+    assert_status(jg_plan_create(c, &p, &made), JG_OK);
+    assert_status(jg_plan_run(made, &(jg_operands){.a = room_a + 1, .b = room_b + 1, .c = room_c + 1}), JG_OK);
+    jg_plan_destroy(made);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* A plan of nothing, and a plan on the cpu, have no kernel and are fine. */
 static void plans_without_a_kernel(void **state)
 {
@@ -114,7 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(plans_check_their_alignment), FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from),
-        FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(plans_without_a_kernel),
+        FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(plans_want_no_more_than_their_kernel), FIXTURE_TEST(plans_without_a_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
