@@ -26,6 +26,13 @@ LDLIBS  := -lsqlite3 -lxxhash -ldl -lm
 
 LIB_SRC   := $(wildcard src/*.c cache/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
+# The software GPU. What runs instructions is built twice on x86-64 (src/swgpu/variant.h).
+SWGPU_SRC := $(wildcard src/swgpu/*.c)
+SWGPU_OBJ := $(SWGPU_SRC:%.c=$(BUILD)/obj/%.o)
+ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
+SWGPU_OBJ += $(patsubst %.c,$(BUILD)/obj/%.wide.o,$(filter src/swgpu/ops_%.c src/swgpu/optable.c,$(SWGPU_SRC)))
+SWGPU_WIDE := -DSWGPU_HAS_WIDE
+endif
 TOOL_SRC  := $(wildcard tools/*.c)
 TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tools/jitgemm-*.c))
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c),$(TOOL_SRC)))
@@ -36,6 +43,7 @@ TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_
 # Tests see the library's internals, so they link its objects; programs link the library.
 STATIC := $(BUILD)/lib/libjitgemm.a
 SHARED := $(BUILD)/lib/libjitgemm.so.$(VERSION)
+SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
@@ -44,7 +52,7 @@ PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
 
-lib: $(STATIC) $(SHARED) $(PKGCONFIG)
+lib: $(STATIC) $(SHARED) $(SWGPU) $(PKGCONFIG)
 tools: $(TOOLS)
 examples: $(EXAMPLES)
 
@@ -64,6 +72,14 @@ $(BUILD)/obj/src/template.o: $(wildcard templates/*.cu templates/*.cuh)
 $(BUILD)/obj/src/cpu.o: CFLAGS += -O3 -ffp-contract=off
 $(BUILD)/obj/tests/reference.o: CFLAGS += -O3
 
+# Rounding is part of what is computed: no contraction, and no errno in the way of vector instructions.
+$(BUILD)/obj/src/swgpu/%.o: CFLAGS += -O3 -ffp-contract=off -fno-math-errno
+$(BUILD)/obj/src/swgpu/opcodes.o: CPPFLAGS += $(SWGPU_WIDE)
+$(BUILD)/obj/src/swgpu/%.wide.o: src/swgpu/%.c $(BUILD)/.checked
+	@mkdir -p $(@D)
+	@echo "CC   $< (wide)"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DSWGPU_WIDE -mavx2 -mfma -mf16c -c $< -o $@
+
 # One object with only the public symbols global, so that a static link cannot clash with the host's names.
 $(STATIC): $(LIB_OBJ)
 	@mkdir -p $(@D)
@@ -79,6 +95,12 @@ $(SHARED): $(LIB_OBJ)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libjitgemm.so.$(SOVERSION) -Wl,-z,nodelete -Wl,--no-undefined -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(BUILD)/lib/libjitgemm.so.$(SOVERSION)
 	$(Q)ln -sf libjitgemm.so.$(SOVERSION) $(BUILD)/lib/libjitgemm.so
+
+# Its calls stay inside it, whatever other driver the program has loaded.
+$(SWGPU): $(SWGPU_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--no-undefined -o $@ $^ -lm
 
 $(PKGCONFIG): Makefile
 	@mkdir -p $(@D)
@@ -101,6 +123,12 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 $(BUILD)/examples/10_demo: $(BUILD)/obj/tests/reference.o $(BUILD)/obj/tools/sizelist.o $(BUILD)/obj/tools/progress.o
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
+
+# These see the software GPU's internals too.
+$(BUILD)/tests/test_swgpu_%: $(BUILD)/obj/tests/test_swgpu_%.o $(LIB_OBJ) $(SWGPU_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)

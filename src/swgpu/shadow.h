@@ -1,0 +1,39 @@
+/* What is known of each byte of a block's shared memory: who wrote it last and when, who read it since, whether a
+ * cp.async to it is under way. Finds reads of bytes never written, races, and cp.async data used before its wait.
+ *
+ * Order between warps comes only from block barriers: warp->clock is a vector clock over the block's warps; a write by
+ * warp w at its own clock c is known to warp v if v->clock[w] >= c. A barrier makes every participant's clock the
+ * maximum of them all and then steps each one's own entry. Within a warp, order between two lanes comes from
+ * bar.warp.sync, which steps warp->epoch. Two lanes of one instruction that write the same byte race too. */
+#ifndef SWGPU_SHADOW_H
+#define SWGPU_SHADOW_H
+
+#include "exec.h"
+
+shadow *shadow_create(uint32_t shared_bytes);
+void shadow_destroy(shadow *s);
+
+/* Before each block: nothing is written, nothing is known. Also resets no clocks: block_start does (clock 0 is "never",
+ * a warp's own entry starts at 1). */
+void shadow_reset(shadow *s, uint32_t shared_bytes);
+
+/* An access of one lane: offset counts from the block's first shared byte (an address less SHARED_BASE), and is in
+ * bounds. Which checks apply is in warp->block->launch->checks. Returns 0, or 1 after fault_raise. */
+int shadow_read(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
+int shadow_write(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
+
+/* An atomic: ordered against other atomics, races with plain accesses. */
+int shadow_atomic(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
+
+/* cp.async was issued by a lane: the bytes may change at any time until its wait; then the wait is over: the bytes are
+ * written, by that lane, as of now. */
+int shadow_async_begin(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
+void shadow_async_end(warp *w, unsigned lane, uint32_t offset, uint32_t bytes);
+
+/* All warps of a mask (bit n: warp n of the block) have met at a barrier. */
+void shadow_barrier(block *b, uint32_t warps);
+
+/* Lanes of a warp have met at bar.warp.sync. */
+void shadow_warp_sync(warp *w, uint32_t lanes);
+
+#endif
