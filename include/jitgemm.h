@@ -187,7 +187,9 @@ typedef void (*jg_log_fn)(void *user, jg_log_level level, const char *text);
  * cache_max_bytes: cap of the cache file's content; 0: 256 MiB.
  * memory_max_kernels, memory_max_bytes: bounds of the kernels kept loaded; 0: 1024 and 256 MiB.
  * nvrtc_path: NVRTC library; null: $JITGEMM_NVRTC, else the usual names and places.
- * driver_path: CUDA driver library; null: $JITGEMM_DRIVER, else libcuda.so.1. "cpu" selects the cpu device. */
+ * driver_path: CUDA driver library; null: $JITGEMM_DRIVER, else libcuda.so.1. "cpu" selects the cpu device, "swgpu" the
+ *     software GPU, which executes the kernels' PTX on the host and checks every access: for tests and for machines
+ *     without a GPU. README.md lists its variables (JITGEMM_SWGPU_DEVICE ...). */
 typedef struct jg_options {
     jg_device device;
     jg_compile compile;
@@ -294,6 +296,24 @@ JG_API jg_status jg_plan_run(const jg_plan *plan, const jg_operands *operands);
 
 /* Describes a plan. Does not block. Errors: NULL. */
 JG_API jg_status jg_plan_info(const jg_plan *plan, jg_plan_details *details);
+
+/* What a launch did, as the software GPU counts it (driver_path = "swgpu"). Instructions are those of warps, by class.
+ * A request is one warp instruction to that memory; a sector is 32 aligned bytes of global memory; a conflict is a cycle
+ * that shared memory needs beyond one for each part of a request, because lanes meet in one of its 32 banks. */
+typedef struct jg_counters {
+    uint64_t blocks, blocks_run; /* of the grid; fewer run than there are if JITGEMM_SWGPU_BLOCKS says so */
+    uint64_t instructions;       /* all classes together */
+    uint64_t arithmetic, fma, special, logic, compare, move, convert, load, store, atomic, copy, mma, warp, barrier, branch, other;
+    uint64_t global_load_requests, global_load_sectors, global_store_requests, global_store_sectors;
+    uint64_t shared_load_requests, shared_load_cycles, shared_load_conflicts;
+    uint64_t shared_store_requests, shared_store_cycles, shared_store_conflicts;
+    uint64_t barriers; /* of blocks, each counted once */
+    uint64_t divergent_branches;
+} jg_counters;
+
+/* The counters of the calling thread's last launch, in whichever context. All are 0 if it launched nothing, or if
+ * JITGEMM_SWGPU_COUNTERS is 0. Does not block. Errors: NULL; UNSUPPORTED on any other device than the software GPU. */
+JG_API jg_status jg_launch_counters(const jg_context *context, jg_counters *counters);
 
 /* Releases a plan. Null is allowed. Launches already made go on. */
 JG_API void jg_plan_destroy(jg_plan *plan);

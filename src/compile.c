@@ -20,6 +20,7 @@ struct compiler {
     pthread_mutex_t lock; /* guards lib */
     nvrtc *lib;
     char *path;
+    int line_info;
 };
 
 typedef struct start {
@@ -27,10 +28,11 @@ typedef struct start {
     void *argument;
 } start;
 
-compiler *compiler_create(const char *nvrtc_path)
+compiler *compiler_create(const char *nvrtc_path, int line_info)
 {
     compiler *c = calloc(1, sizeof *c);
     if (!c) return NULL;
+    c->line_info = line_info;
     if (nvrtc_path && !(c->path = strdup(nvrtc_path))) {
         free(c);
         return NULL;
@@ -72,7 +74,7 @@ jg_status compile_here(compiler *c, const kernel_spec *spec, image *out)
     char *source = malloc(size);
     if (!source) return status_set(JG_ERR_NO_MEMORY, "out of memory rendering %s", name);
     snprintf(source, size, "%s%s", defines, text);
-    jg_status status = nvrtc_compile(lib, source, name, spec->arch, out);
+    jg_status status = nvrtc_compile(lib, source, name, spec->arch, c->line_info, out);
     free(source);
     return status;
 }

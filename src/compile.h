@@ -10,8 +10,9 @@
 typedef struct compiler compiler;
 
 /* Does not open NVRTC yet: that happens at the first compile, so a process that finds all in its caches never maps it.
- * `nvrtc_path` (may be null) is copied. Null if out of memory. */
-compiler *compiler_create(const char *nvrtc_path);
+ * `nvrtc_path` (may be null) is copied. line_info: keep the template lines in cubin and PTX, for profilers and the software
+ * GPU; the code is the same, the cubin about four times as large. Null if out of memory. */
+compiler *compiler_create(const char *nvrtc_path, int line_info);
 void compiler_destroy(compiler *c);
 
 /* Compiles on the calling thread, which must be one that compile_on_thread or compile_spawn made. Thread-safe.

@@ -40,7 +40,7 @@ static void open_cache(jg_context *c, const jg_options *options)
 static jg_status open_parts(jg_context *c)
 {
     RETURN_IF_ERROR(device_open(&c->options, options_driver_path(c->options.driver_path), &c->device));
-    c->compiler = compiler_create(options_nvrtc_path(c->options.nvrtc_path));
+    c->compiler = compiler_create(options_nvrtc_path(c->options.nvrtc_path), options_line_info() || context_is_software(c));
     c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0);
     c->kernels = lru_create(c->options.memory_max_kernels, c->options.memory_max_bytes);
     if (!c->compiler || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
@@ -80,7 +80,7 @@ jg_status jg_open(const jg_options *options, jg_context **out)
         return status;
     }
     c->options.cache_path = c->options.nvrtc_path = c->options.driver_path = NULL; /* the caller's */
-    context_log(c, JG_LOG_INFO, "jitgemm %s on %s (sm_%d, %d SMs), cache %s", jg_version(), context_is_cpu(c) ? "the cpu" : "CUDA",
+    context_log(c, JG_LOG_INFO, "jitgemm %s on %s (sm_%d, %d SMs), cache %s", jg_version(), context_is_cpu(c) ? "the cpu" : context_is_software(c) ? "the software GPU" : "CUDA",
                 c->device.limits.arch->number, c->device.limits.sm_count, c->cache_path[0] ? c->cache_path : "in memory only");
     *out = c;
     return JG_OK;

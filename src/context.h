@@ -60,6 +60,12 @@ static inline int context_is_cpu(const jg_context *c)
     return c->device.driver == NULL;
 }
 
+/* Whether the driver is the software GPU (src/swgpu). */
+static inline int context_is_software(const jg_context *c)
+{
+    return c->device.driver && c->device.driver->describe;
+}
+
 /* printf to the log hook, if the level is wanted. */
 void context_log(jg_context *c, jg_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -4,7 +4,10 @@
 #include "status.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define OLDEST_VERSION 11040
 
@@ -18,7 +21,37 @@ static jg_status bind_functions(driver *d, const char *path)
                           path, STRING(symbol));
     DRIVER_FUNCTIONS(BIND)
 #undef BIND
+#define BIND(name, symbol, result, parameters) *(void **)&d->name = dlsym(d->handle, STRING(symbol));
+    SWGPU_FUNCTIONS(BIND)
+#undef BIND
     return JG_OK;
+}
+
+/* Tries DIRECTORY/libjitgemm-swgpu.so for the directory of `file`, then that directory's ../lib. */
+static void *open_beside(const char *file)
+{
+    static const char *const places[] = {"", "../lib/"};
+    const char *slash = strrchr(file, '/');
+    void *handle = NULL;
+    for (size_t i = 0; slash && !handle && i < sizeof places / sizeof places[0]; i++) {
+        char path[4200];
+        int length = snprintf(path, sizeof path, "%.*s/%slibjitgemm-swgpu.so", (int)(slash - file), file, places[i]);
+        if ((size_t)length < sizeof path) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return handle;
+}
+
+static void *open_software_gpu(void)
+{
+    Dl_info library;
+    char program[4096];
+    void *handle = dladdr(DRIVER_SWGPU, &library) && library.dli_fname ? open_beside(library.dli_fname) : NULL;
+    ssize_t length = handle ? 0 : readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length > 0) {
+        program[length] = 0;
+        handle = open_beside(program);
+    }
+    return handle ? handle : dlopen("libjitgemm-swgpu.so", RTLD_NOW | RTLD_LOCAL);
 }
 
 static jg_status initialise(driver *d, const char *path)
@@ -40,7 +73,7 @@ jg_status driver_open(const char *path, driver **out)
     *out = NULL;
     driver *d = calloc(1, sizeof *d);
     if (!d) return status_set(JG_ERR_NO_MEMORY, "out of memory opening the CUDA driver");
-    d->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    d->handle = strcmp(path, DRIVER_SWGPU) == 0 ? open_software_gpu() : dlopen(path, RTLD_NOW | RTLD_LOCAL);
     jg_status status = d->handle ? initialise(d, path)
                                  : status_set(JG_ERR_NO_DRIVER, "no CUDA driver: %s; install one, or set JITGEMM_DRIVER", dlerror());
     if (status != JG_OK) driver_close(d);

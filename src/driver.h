@@ -4,6 +4,7 @@
 #define JG_DRIVER_H
 
 #include "jitgemm.h"
+#include "swgpu/swgpu.h"
 
 #include <cuda.h>
 
@@ -34,15 +35,26 @@
     X(memory_copy, cuMemcpy, (CUdeviceptr, CUdeviceptr, size_t))                                                   \
     X(stream_synchronize, cuStreamSynchronize, (CUstream))
 
+/* What only the software GPU has (swgpu/swgpu.h); null in a real driver. */
+#define SWGPU_FUNCTIONS(X)                                              \
+    X(describe, swgpuDescribeLaunch, int, (const swgpu_operand *, unsigned, uint64_t)) \
+    X(counters, swgpuCounters, unsigned, (uint64_t *, unsigned))
+
+/* As a driver path: libjitgemm-swgpu.so, which lies beside the library, the program, or in the program's ../lib. */
+#define DRIVER_SWGPU "swgpu"
+
 typedef struct driver {
     void *handle;
     int version; /* e.g. 13000 */
 #define MEMBER(name, symbol, parameters) CUresult(CUDAAPI *name) parameters;
     DRIVER_FUNCTIONS(MEMBER)
 #undef MEMBER
+#define MEMBER(name, symbol, result, parameters) result(*name) parameters;
+    SWGPU_FUNCTIONS(MEMBER)
+#undef MEMBER
 } driver;
 
-/* Opens the driver library at `path` and calls cuInit. It stays loaded for the life of the process.
+/* Opens the driver library at `path`, or the software GPU, and calls cuInit. It stays loaded for the life of the process.
  * Errors: NO_DRIVER (missing, too old, a stub, or lacking a function: the text says which), NO_DEVICE (cuInit found none),
  * DEVICE (cuInit failed otherwise: something is there and broken). */
 jg_status driver_open(const char *path, driver **out);

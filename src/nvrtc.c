@@ -192,15 +192,15 @@ static double milliseconds(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, image *out)
+jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out)
 {
     memset(out, 0, sizeof *out);
     RETURN_IF_ERROR(check_arch(lib, arch));
     char arch_option[48];
     snprintf(arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
     /* Contraction off: see `scaled` in templates/common.cuh. */
-    const char *options[] = {arch_option, "--std=c++14", "--fmad=false"};
-    const int option_count = (int)(sizeof options / sizeof options[0]);
+    const char *options[] = {arch_option, "--std=c++14", "--fmad=false", "--generate-line-info"};
+    const int option_count = line_info ? 4 : 3;
 
     double start = milliseconds();
     nvrtcProgram program = NULL;
@@ -220,8 +220,8 @@ jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, 
         status = failure(lib, program, result, name);
         image_free(out);
     } else {
-        snprintf(out->provenance, sizeof out->provenance, "NVRTC %d.%d %s %s %s", lib->number / 1000,
-                 lib->number % 1000 / 10, options[0], options[1], options[2]);
+        snprintf(out->provenance, sizeof out->provenance, "NVRTC %d.%d %s %s %s%s%s", lib->number / 1000,
+                 lib->number % 1000 / 10, options[0], options[1], options[2], line_info ? " " : "", line_info ? options[3] : "");
     }
     lib->destroy(&program);
     return status;

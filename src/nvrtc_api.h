@@ -13,8 +13,8 @@ jg_status nvrtc_open(const char *path, nvrtc **out);
 void nvrtc_close(nvrtc *lib);
 
 /* Compiles one translation unit for sm_<arch> to cubin and PTX. Call it on a thread with an 8 MiB stack (see
- * compile.c). Thread-safe. The source must define the kernel `name`.
+ * compile.c). Thread-safe. The source must define the kernel `name`. line_info: keep source lines in the cubin and the PTX.
  * Errors: ARCH (with the list this NVRTC knows), COMPILE (with the log), NO_NVRTC (builtins missing), NO_MEMORY. */
-jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, image *out);
+jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out);
 
 #endif

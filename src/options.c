@@ -62,6 +62,12 @@ const char *options_nvrtc_path(const char *given)
     return given && *given ? given : environment("JITGEMM_NVRTC");
 }
 
+int options_line_info(void)
+{
+    const char *value = environment("JITGEMM_LINE_INFO");
+    return value && strcmp(value, "0") != 0;
+}
+
 const char *options_driver_path(const char *given)
 {
     if (given && *given) return given;

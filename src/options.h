@@ -21,6 +21,9 @@ jg_status options_resolve(const jg_options *in, jg_options *out);
 /* The NVRTC library to open first, or null for the usual names. */
 const char *options_nvrtc_path(const char *given);
 
+/* JITGEMM_LINE_INFO=1: kernels keep the template lines they came from. */
+int options_line_info(void);
+
 /* The driver library to open ("libcuda.so.1" by default), or "cpu". */
 const char *options_driver_path(const char *given);
 

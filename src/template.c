@@ -9,11 +9,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Each family's text is the shared part and its own file in one string. */
+/* Each family's text is the shared part and its own file in one string, each with its name for the compiler's messages. */
 #define EMBED(symbol, file)                                                   \
     __asm__(".pushsection .rodata\n"                                          \
             ".global " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"        \
+            ".ascii \"#line 1 \\\"templates/common.cuh\\\"\\n\"\n"             \
             ".incbin \"" JG_TEMPLATE_DIR "/common.cuh\"\n"                    \
+            ".ascii \"#line 1 \\\"templates/" file "\\\"\\n\"\n"               \
             ".incbin \"" JG_TEMPLATE_DIR "/" file "\"\n"                      \
             ".byte 0\n"                                                       \
             ".popsection\n");                                                 \

@@ -256,7 +256,7 @@ static void test_errors(void **state)
 static void test_missing_nvrtc(void **state)
 {
     (void)state;
-    compiler *none = compiler_create("/nonexistent/libnvrtc.so");
+    compiler *none = compiler_create("/nonexistent/libnvrtc.so", 0);
     kernel_spec s = {.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32,
                      .tile = {32, 32, 16, 4, 4, 2}};
     image img;
@@ -265,7 +265,7 @@ static void test_missing_nvrtc(void **state)
     assert_non_null(strstr(jg_last_error(), "JITGEMM_NVRTC"));
     compiler_destroy(none);
     /* A library that is there but is no NVRTC. */
-    compiler *wrong = compiler_create("libm.so.6");
+    compiler *wrong = compiler_create("libm.so.6", 0);
     assert_int_equal(compile_on_thread(wrong, &s, &img), JG_ERR_NO_NVRTC);
     compiler_destroy(wrong);
 }
@@ -304,7 +304,7 @@ static int setup(void **state)
 {
     (void)state;
     results = calloc(MAX_KERNELS, sizeof *results);
-    nvrtc_compiler = compiler_create(getenv("JITGEMM_NVRTC"));
+    nvrtc_compiler = compiler_create(getenv("JITGEMM_NVRTC"), 0);
     return results && nvrtc_compiler ? 0 : -1;
 }
 

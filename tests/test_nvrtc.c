@@ -26,7 +26,7 @@ typedef struct job {
 static void *run(void *argument)
 {
     job *j = argument;
-    j->status = nvrtc_compile(lib, j->source, j->name, j->arch, &j->out);
+    j->status = nvrtc_compile(lib, j->source, j->name, j->arch, 0, &j->out);
     if (j->status != JG_OK) snprintf(j->error, sizeof j->error, "%s", jg_last_error());
     return NULL;
 }

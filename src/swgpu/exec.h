@@ -79,6 +79,7 @@ typedef struct warp {
     uint32_t epoch;
     async_queue *async; /* cp.async under way */
     uint8_t *local;     /* local_bytes for each lane, lane after lane */
+    uint64_t executed;  /* instructions, in this block */
 } warp;
 
 struct block {
@@ -88,6 +89,7 @@ struct block {
     shadow *shadow;  /* null if neither races nor uninitialised reads are checked */
     warp *warps;
     uint32_t warp_count;
+    uint32_t arrived[16]; /* warps that bar.arrive has brought to a barrier, as a mask */
     counters counters;
 };
 
@@ -115,6 +117,7 @@ struct launch {
     operand_region regions[MAX_REGIONS];
     uint32_t region_count;
     uint32_t sm_count;
+    uint64_t instruction_limit; /* of one warp; beyond it the launch has timed out. 0: 2^31 */
     /* the outcome */
     atomic_int stop;       /* set by the first fault */
     struct fault *fault;   /* filled by whoever set stop */
@@ -131,7 +134,7 @@ typedef struct fault {
 /* Records a fault of one lane and stops the launch; the first fault counts. The text becomes
  *     KIND: FORMAT...; kernel NAME, block (x, y, z), thread (x, y, z), PTX line N, templates/mma.cu:M
  * Returns 1, for the caller to return. Thread-safe. */
-int fault_raise(warp *w, const ptx_instruction *i, unsigned lane, fault_kind kind, const char *format, ...)
+int fault_raise(struct warp *w, const ptx_instruction *i, unsigned lane, fault_kind kind, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 const char *fault_kind_name(fault_kind kind);
 CUresult fault_code(fault_kind kind);
@@ -194,9 +197,25 @@ static inline uint32_t predicate_mask(const warp *w, const ptx_operand *o)
         }                                                                                                              \
     } while (0)
 
+/* The same for what no lane is to blame for. */
+void fault_set(launch *l, fault_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Runs a launch to its end on up to `threads` threads, the caller's among them. list: the blocks to run (linear
  * indices), or null for all; blocks then is how many. Fills the outcome. */
 void launch_run(launch *l, const uint64_t *list, uint64_t blocks, unsigned threads);
+
+/* ---- warp.c: one warp ---- */
+
+/* Before a block: all lanes that exist (threads of them) at instruction 0. Registers hold the special registers and constants. */
+void warp_start(warp *w, unsigned threads);
+
+typedef enum warp_state { WARP_YIELDED, WARP_AT_BARRIER, WARP_DONE, WARP_FAULT } warp_state;
+
+/* Runs until the warp waits at a block barrier, is done, has had a fair share of instructions, or a fault is found. */
+warp_state warp_run(warp *w);
+
+/* bar.arrive does not wait; block.c counts it. Returns 1 after a fault. */
+int block_arrive(warp *w, const ptx_instruction *i, unsigned lane, uint32_t id, uint32_t threads);
 
 /* The thread's index within the block (x, y, z) of a lane. */
 void thread_of_lane(const warp *w, unsigned lane, uint32_t thread[3]);

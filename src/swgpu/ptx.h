@@ -216,6 +216,11 @@ typedef enum ptx_special {
     SPECIAL_COUNT /* the first slot of the kernel's own registers */
 } ptx_special;
 
+/* A kernel's parameter: its place in param space. */
+typedef struct ptx_param {
+    uint32_t offset, bytes;
+} ptx_param;
+
 typedef struct ptx_kernel {
     char *name;
     ptx_instruction *instructions; /* the last one is always `exit` or `ret`, added if the text has none */
@@ -224,7 +229,9 @@ typedef struct ptx_kernel {
     uint32_t slots;                /* of a warp's register file */
     ptx_constant *constants;
     uint32_t constant_count;
-    uint32_t param_bytes;
+    ptx_param *params;             /* the parser fills these */
+    uint32_t param_count;
+    uint32_t param_bytes;          /* of all of them, with the padding between */
     uint64_t shared_bytes;         /* static */
     uint64_t local_bytes;          /* a thread's .local variables; offsets start at 0 */
     uint32_t max_threads;          /* .maxntid / .reqntid, product; 0: not given */
