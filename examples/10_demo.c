@@ -2,7 +2,8 @@
  *
  * It compiles every kernel ahead of time, multiplies random matrices of every size, checks every element of
  * every result against a double-precision reference on the host, and prints one table. Without a GPU the
- * kernels are compiled all the same (for sm_87) and the products are computed by the cpu device.
+ * same kernels run on the software GPU (JITGEMM_SWGPU_DEVICE says which chip it plays; an AGX Orin by default), of
+ * large products only some blocks; where that is missing too, the cpu device computes.
  * A second run compiles nothing: the kernels come from the cache file.
  *
  * In: the lists in tests/shapes (or $JG_SHAPES_DIR). Out: the table; exit status 1 if a product was wrong. */
@@ -21,6 +22,7 @@
 enum { EXIT_USAGE = 2 };
 enum { SAMPLES = 5, LAUNCHES_PER_SAMPLE = 20 }; /* how a product is timed on a GPU */
 enum { WORKERS_MAX = 16 };
+#define SOFTWARE_BLOCKS "16" /* of a large product, on the software GPU */
 
 /* One row of the table. */
 typedef struct product {
@@ -29,6 +31,7 @@ typedef struct product {
     char kernel[192];           /* what is compiled for it; "" if there is none */
     const char *hit;            /* where its kernel came from */
     double compile_ms;          /* whenever that was */
+    jg_counters counters;       /* on the software GPU */
     double residual, time_us;   /* residual: worst |C - reference| / bound; right if at most 1 */
     char error[256];            /* "" if it was computed and is right */
     int done;
@@ -38,7 +41,8 @@ typedef struct product {
  * product at a time, so that the times mean something. */
 typedef struct demo {
     jg_context *context;
-    int has_gpu, quick, compile_failed;
+    enum { ON_CPU, ON_SOFTWARE_GPU, ON_GPU } device;
+    int quick, compile_failed;
     const char *cache_path;
     sizelist sizes;
     product *products;
@@ -173,12 +177,13 @@ static int compare_doubles(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* On a GPU the median of several batches of launches, after a warm-up; on the cpu one run. */
+/* On a GPU the median of several batches of launches, after a warm-up; on the host one run. */
 static jg_status run_timed(demo *d, const jg_plan *plan, const jg_operands *operands, double *time_us)
 {
-    int samples = d->has_gpu ? SAMPLES : 1, launches = d->has_gpu ? LAUNCHES_PER_SAMPLE : 1;
+    const int timed = d->device == ON_GPU;
+    int samples = timed ? SAMPLES : 1, launches = timed ? LAUNCHES_PER_SAMPLE : 1;
     double times_us[SAMPLES];
-    jg_status status = d->has_gpu ? jg_plan_run(plan, operands) : JG_OK;
+    jg_status status = timed ? jg_plan_run(plan, operands) : JG_OK;
     if (status == JG_OK) status = jg_synchronize(d->context, NULL);
     for (int sample = 0; sample < samples && status == JG_OK; sample++) {
         double start_ms = progress_now_ms();
@@ -206,6 +211,7 @@ static jg_status run_on_blocks(demo *d, reference *ref, void *const blocks[3], p
     jg_operands operands = {.a = (char *)blocks[0] + ref->a.offset_bytes, .b = (char *)blocks[1] + ref->b.offset_bytes,
                             .c = (char *)blocks[2] + ref->c.offset_bytes};
     status = run_timed(d, plan, &operands, &p->time_us);
+    if (d->device == ON_SOFTWARE_GPU && status == JG_OK) status = jg_launch_counters(d->context, &p->counters);
     jg_plan_destroy(plan);
     if (status != JG_OK) return status;
     return jg_copy(d->context, ref->c.block, blocks[2], ref->c.block_bytes);
@@ -216,7 +222,7 @@ static jg_status run_on_device(demo *d, reference *ref, product *p)
     const size_t bytes[] = {ref->a.block_bytes, ref->b.block_bytes, ref->c.block_bytes};
     void *blocks[3] = {0};
     jg_status status = JG_OK;
-    if (d->has_gpu) pthread_mutex_lock(&d->device_lock);
+    if (d->device == ON_GPU) pthread_mutex_lock(&d->device_lock);
     for (int i = 0; i < 3 && status == JG_OK; i++)
         status = jg_alloc(d->context, JG_DEVICE_MEMORY, bytes[i], &blocks[i]);
     if (status == JG_OK) status = run_on_blocks(d, ref, blocks, p);
@@ -224,7 +230,7 @@ static jg_status run_on_device(demo *d, reference *ref, product *p)
         jg_status freed = jg_free(d->context, JG_DEVICE_MEMORY, blocks[i]);
         if (status == JG_OK) status = freed;
     }
-    if (d->has_gpu) pthread_mutex_unlock(&d->device_lock);
+    if (d->device == ON_GPU) pthread_mutex_unlock(&d->device_lock);
     return status;
 }
 
@@ -233,12 +239,16 @@ static void check_product(demo *d, product *p, uint64_t seed)
 {
     reference ref;
     reference_make(&ref, &p->problem, REFERENCE_UNIFORM, 0, seed);
+    if (d->device == ON_SOFTWARE_GPU) reference_sample(&ref);
     jg_status status = run_on_device(d, &ref, p);
     if (status != JG_OK) {
         snprintf(p->error, sizeof p->error, "%s: %s", jg_status_name(status), jg_last_error());
     } else {
         reference_result result = reference_check(&ref, 1, 0);
+        const int64_t elements = p->problem.m * p->problem.n * (p->problem.batch > 1 ? p->problem.batch : 1);
         p->residual = result.worst;
+        if (result.checked == 0 || (p->counters.blocks_run == p->counters.blocks && result.checked < elements))
+            snprintf(p->error, sizeof p->error, "only %lld of %lld elements were computed", (long long)result.checked, (long long)elements);
         if (result.stray) snprintf(p->error, sizeof p->error, "%lld bytes outside C changed", (long long)result.stray);
         if (result.failures)
             snprintf(p->error, sizeof p->error, "%lld elements wrong, first (%lld, %lld) of item %lld: %g, not %g",
@@ -286,13 +296,16 @@ static void short_plan(const char *kernel, char *text, size_t size)
 
 static void print_product(const product *p)
 {
-    char plan[64], residual[16] = "-";
+    char plan[64], residual[16] = "-", sampled[64] = "";
     int size_length = (int)strcspn(p->text, ":");
     const char *words = p->text[size_length] ? p->text + size_length + 1 : "f32"; /* the default is left out */
     short_plan(p->kernel, plan, sizeof plan);
     if (p->time_us > 0) snprintf(residual, sizeof residual, "%.4f", p->residual);
-    printf("%-16.*s %-8s %-27s %10.1f  %-8s  %8s %9.1f%s%s\n", size_length, p->text, words, plan, p->compile_ms, p->hit,
-           residual, p->time_us, *p->error ? "  FAIL " : "", p->error);
+    if (p->counters.blocks_run < p->counters.blocks)
+        snprintf(sampled, sizeof sampled, "  %llu of %llu blocks", (unsigned long long)p->counters.blocks_run,
+                 (unsigned long long)p->counters.blocks);
+    printf("%-16.*s %-8s %-27s %10.1f  %-8s  %8s %9.1f%s%s%s\n", size_length, p->text, words, plan, p->compile_ms, p->hit,
+           residual, p->time_us, sampled, *p->error ? "  FAIL " : "", p->error);
     fflush(stdout);
 }
 
@@ -350,16 +363,26 @@ static void parse_arguments(demo *d, int argc, char **argv)
     }
 }
 
-/* The same as JG_DEVICE_AUTO, but says why when it falls back to the cpu. */
+/* The GPU, else the software GPU, else the cpu; says why when it falls back. */
 static void open_device(demo *d)
 {
     jg_options options = {.device = JG_DEVICE_CUDA, .cache_path = d->cache_path};
-    jg_status status = jg_open(&options, &d->context);
-    d->has_gpu = status == JG_OK;
+    setenv("JITGEMM_SWGPU_BLOCKS", SOFTWARE_BLOCKS, 0); /* no thread runs yet */
+    const char *driver = getenv("JITGEMM_DRIVER");
+    jg_status status = driver && strcmp(driver, "cpu") == 0 ? JG_ERR_NO_DRIVER : jg_open(&options, &d->context);
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
-        printf("no GPU     %s\n", jg_last_error());
+        if (!driver) printf("no GPU     %s\n", jg_last_error());
+        options.driver_path = "swgpu";
+        if (!driver) status = jg_open(&options, &d->context);
+    }
+    if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
+        if (!driver) printf("no software GPU: %s\n", jg_last_error());
         options.device = JG_DEVICE_CPU;
         status = jg_open(&options, &d->context);
+        d->device = ON_CPU;
+    } else if (status == JG_OK) {
+        jg_counters counters;
+        d->device = jg_launch_counters(d->context, &counters) == JG_OK ? ON_SOFTWARE_GPU : ON_GPU;
     }
     must(status, "jg_open");
 }
@@ -369,7 +392,11 @@ static void print_header(const demo *d, const char *cache_path)
     int arch = 0;
     for (size_t i = 0; i < d->count && arch == 0; i++) sscanf(d->products[i].kernel, "jg_sm%d_", &arch);
     printf("jitgemm    %s\n", jg_version());
-    printf("device     %s; kernels are for sm_%d\n", d->has_gpu ? "CUDA" : "cpu", arch);
+    static const char *const names[] = {[ON_CPU] = "cpu", [ON_SOFTWARE_GPU] = "software GPU", [ON_GPU] = "CUDA"};
+    printf("device     %s; kernels are for sm_%d\n", names[d->device], arch);
+    if (d->device == ON_SOFTWARE_GPU)
+        printf("blocks     of products above 2^26 multiply-adds %s (JITGEMM_SWGPU_BLOCKS); only their elements are checked\n",
+               getenv("JITGEMM_SWGPU_BLOCKS"));
     printf("cache      %s\n", *cache_path ? cache_path : "memory only");
 }
 

@@ -35,11 +35,13 @@ typedef struct reference {
     int64_t m, n, k, batch;
     reference_matrix a, b, c;
     unsigned char *before; /* C's block at the last snapshot: the C that beta is applied to */
+    int sampled;           /* reference_sample was called */
 } reference;
 
 /* What reference_check found. The index is that of the first failing element, in the caller's terms. */
 typedef struct reference_result {
     double worst;     /* largest |C - R| / bound; infinite for a wrong infinity or NaN */
+    int64_t checked;  /* elements that were judged: all, or after reference_sample those that were computed */
     int64_t failures; /* elements with a ratio above 1 */
     int64_t inexact;  /* elements that are not R rounded to C's type; must be 0 where all sums are exact */
     int64_t stray;    /* bytes of C's block outside the elements of C that were changed */
@@ -56,6 +58,10 @@ void reference_free(reference *ref);
 
 /* Takes C as it is now as the C before the product. reference_make does so too. */
 void reference_snapshot(reference *ref);
+
+/* For a device that computes only parts of a product, with beta = 0: poisons C, and elements that are still poison when it
+ * comes to judging were not computed and are passed over. */
+void reference_sample(reference *ref);
 
 /* Element 0 of item 0; what to pass to the library. */
 void *reference_at(const reference_matrix *x);

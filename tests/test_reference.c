@@ -41,6 +41,32 @@ static void product_by_hand_in_every_layout(void **state)
     }
 }
 
+/* After reference_sample, only what was computed is judged: an untouched element is passed over, a wrong one is not. */
+static void samples_are_judged_alone(void **state)
+{
+    (void)state;
+    const jg_problem p = {.m = 2, .n = 2, .k = 3, .type_a = JG_F16};
+    reference ref;
+    reference_make(&ref, &p, REFERENCE_ONES, 0, 1);
+    set_all(&ref.a, 0, a_2x3);
+    set_all(&ref.b, 0, b_3x2);
+    reference_sample(&ref);
+    assert_int_equal(reference_check(&ref, 1, 0).checked, 0);
+    reference_set(&ref.c, 0, 1, 0, 139);
+    reference_result result = reference_check(&ref, 1, 0);
+    assert_int_equal(result.checked, 1);
+    assert_int_equal(result.failures, 0);
+    assert_int_equal(result.stray, 0);
+    reference_set(&ref.c, 0, 0, 1, 65);
+    result = reference_check(&ref, 1, 0);
+    assert_int_equal(result.checked, 2);
+    assert_int_equal(result.failures, 1);
+    assert_int_equal(result.j, 1);
+    ref.c.block[0] = 0;
+    assert_int_equal(reference_check(&ref, 1, 0).stray, 1);
+    reference_free(&ref);
+}
+
 /* Where the elements are in memory, for A = 2 x 3 with a leading dimension of 5. */
 static void layouts_by_hand(void **state)
 {
@@ -253,7 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(product_by_hand_in_every_layout),
-        cmocka_unit_test(layouts_by_hand),
+        cmocka_unit_test(samples_are_judged_alone), cmocka_unit_test(layouts_by_hand),
         cmocka_unit_test(dense_strides_by_hand),
         cmocka_unit_test(shared_matrix_serves_every_item),
         cmocka_unit_test(unread_operands_do_not_matter),
