@@ -369,17 +369,17 @@ static void open_device(demo *d)
     jg_options options = {.device = JG_DEVICE_CUDA, .cache_path = d->cache_path};
     setenv("JITGEMM_SWGPU_BLOCKS", SOFTWARE_BLOCKS, 0); /* no thread runs yet */
     const char *driver = getenv("JITGEMM_DRIVER");
-    jg_status status = driver && strcmp(driver, "cpu") == 0 ? JG_ERR_NO_DRIVER : jg_open(&options, &d->context);
-    if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
-        if (!driver) printf("no GPU     %s\n", jg_last_error());
+    const int cpu = driver && strcmp(driver, "cpu") == 0;
+    jg_status status = cpu ? JG_ERR_NO_DRIVER : jg_open(&options, &d->context);
+    if (!cpu && (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE)) {
+        printf("no GPU     %s\n", jg_last_error());
         options.driver_path = "swgpu";
-        if (!driver) status = jg_open(&options, &d->context);
+        status = jg_open(&options, &d->context);
     }
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
-        if (!driver) printf("no software GPU: %s\n", jg_last_error());
+        if (!cpu) printf("           %s\n", jg_last_error());
         options.device = JG_DEVICE_CPU;
         status = jg_open(&options, &d->context);
-        d->device = ON_CPU;
     } else if (status == JG_OK) {
         jg_counters counters;
         d->device = jg_launch_counters(d->context, &counters) == JG_OK ? ON_SOFTWARE_GPU : ON_GPU;

@@ -34,4 +34,9 @@ typedef struct counters {
 
 void counters_add(counters *sum, const counters *part);
 
+/* One request: each lane of the mask (not 0) touches `bytes` bytes at its address, which is a multiple of bytes. bytes is
+ * a power of two up to 32. An atomic counts as a store. */
+void counters_global(counters *c, int is_store, const uint64_t *address, uint32_t mask);
+void counters_shared(counters *c, int is_store, const uint64_t *address, uint32_t mask, uint32_t bytes);
+
 #endif

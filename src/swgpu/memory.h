@@ -27,8 +27,9 @@ void memory_destroy(device_memory *memory);
 CUresult memory_allocate(device_memory *memory, uint64_t bytes, int owned, uint64_t *address);
 CUresult memory_free(device_memory *memory, uint64_t address);
 
-/* cuMemcpy: either side may be a device or a host address (UVA). Bytes copied to the device count as written. Errors:
- * INVALID_VALUE if a device range is not inside one live allocation, with a text. */
+/* cuMemcpy: either side may be a device or a host address (UVA). Bytes copied from the host count as written, those from
+ * the device if they were written there. Errors: INVALID_VALUE if a device range is not inside one live allocation, with
+ * a text. */
 CUresult memory_copy(device_memory *memory, uint64_t to, uint64_t from, uint64_t bytes, char *error, size_t error_bytes);
 
 /* The allocation that holds an address, live or freed, or null. Safe from many threads while nothing is allocated or
@@ -38,7 +39,7 @@ const allocation *memory_find(const device_memory *memory, uint64_t address, con
 /* The nearest allocation below an address, live or freed, or null; for messages ("4 bytes past the end of ..."). */
 const allocation *memory_below(const device_memory *memory, uint64_t address);
 
-/* Calls for each live allocation that no module owns. Returns their number and the sum of their bytes. */
+/* The live allocations that no module owns: their number, and the sum of their bytes. */
 unsigned memory_live(const device_memory *memory, uint64_t *bytes);
 uint64_t memory_used(const device_memory *memory);
 
