@@ -48,6 +48,13 @@ static int open_gpu(void **state)
         snprintf(why_not, sizeof why_not, "%s", jg_last_error());
         return 0;
     }
+    const jg_problem tiny = {.m = 1, .n = 1, .k = 1};
+    if (jg_prewarm(gpu, &tiny, 1, NULL, NULL) == JG_ERR_NO_NVRTC) {
+        snprintf(why_not, sizeof why_not, "%s", jg_last_error());
+        jg_close(gpu);
+        gpu = NULL;
+        return 0;
+    }
     for (int i = 0; i < 3; i++)
         if (jg_alloc(gpu, JG_DEVICE_MEMORY, ARENA_BYTES, &arena[i]) != JG_OK) return -1;
     software = context_is_software(gpu);
@@ -81,7 +88,7 @@ static int close_gpu(void **state)
 static void need_gpu(void)
 {
     if (gpu) return;
-    print_message("SKIP no GPU: %s\n", why_not);
+    print_message("SKIP no GPU or no compiler: %s\n", why_not);
     skip();
 }
 

@@ -1,0 +1,316 @@
+/* Proof that each check of the software GPU can fail: bugs planted in the real templates, each of which must be caught,
+ * under the right name, at the right line of the template; and the same kernels unharmed, which must pass.
+ *
+ * A row gives a problem, what to replace in the template's text, and what is expected: the finding's kind and a part of
+ * the template line it points at; or "wrong", where only the numbers are wrong and the oracle (reference.h) must notice. */
+#include "compile.h"
+#include "context.h"
+#include "launch.h"
+#include "nvrtc_api.h"
+#include "reference.h"
+#include "template.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct planted {
+    const char *name;
+    const char *problem;                 /* jg_problem_parse */
+    const char *find, *put;              /* null: an unharmed kernel */
+    const char *kind, *line;             /* "" and null for an unharmed kernel */
+    const char *text;                    /* more that the finding must say; may be null */
+    const char *checks;                  /* JITGEMM_SWGPU_CHECKS; null: all */
+    int family;
+    int fresh_c;                         /* C is allocated and never written before */
+    int free_a;                          /* A is freed before the launch */
+    int grid_more;                       /* blocks too many */
+} planted;
+
+#define MMA FAMILY_MMA
+#define SIMT FAMILY_SIMT
+
+static const planted bugs[] = {
+    /* unharmed: the tile that the bugs below are planted in */
+    {.name = "mma, unharmed", .problem = "150x136x200:f16", .kind = "", .family = MMA},
+    {.name = "mma by elements, unharmed", .problem = "150x137x203:f16", .kind = "", .family = MMA},
+    {.name = "mma, batch, unharmed", .problem = "70x72x40x3:f16", .kind = "", .family = MMA},
+    {.name = "simt, unharmed", .problem = "150x137x203", .kind = "", .family = SIMT},
+    {.name = "simt, batch, unharmed", .problem = "70x72x40x3", .kind = "", .family = SIMT},
+
+    /* synchronisation */
+    {.name = "mma: barrier of the main loop removed", .problem = "150x136x200:f16", .family = MMA,
+     .find = "cp_async_wait<JG_STAGES - 2>();\n            __syncthreads();", .put = "cp_async_wait<JG_STAGES - 2>();\n",
+     .kind = "race", .line = "ldmatrix", .text = "no barrier between"},
+    {.name = "mma: barrier before the slabs removed", .problem = "150x136x200:f16", .family = MMA,
+     .find = "__syncthreads();  // the slabs", .put = "// the slabs", .kind = "race", .line = "st.shared"},
+    {.name = "mma: warp barrier after the slab's stores removed", .problem = "150x136x200:f16", .family = MMA,
+     .find = "            }\n        __syncwarp();", .put = "            }\n", .kind = "race", .line = "ld.shared.v4"},
+    {.name = "mma: wait one group short", .problem = "150x136x200:f16", .family = MMA,
+     .find = "cp_async_wait<JG_STAGES - 2>();", .put = "cp_async_wait<JG_STAGES - 1>();", .kind = "cp.async not waited for",
+     .line = "ldmatrix"},
+    {.name = "mma: no wait at all", .problem = "150x136x200:f16", .family = MMA,
+     .find = "cp_async_wait<JG_STAGES - 2>();", .put = "", .kind = "cp.async not waited for", .line = "ldmatrix"},
+    {.name = "mma: commit forgotten", .problem = "150x136x200:f16", .family = MMA,
+     .find = "            cp_async_commit();", .put = "            ;", .kind = "cp.async not waited for", .line = "ldmatrix"},
+    {.name = "mma: one stage too few in the ring", .problem = "150x136x400:f16", .family = MMA,
+     .find = "shared + step % JG_STAGES * STAGE_BYTES;\n            if", .put = "shared + step % (JG_STAGES - 1) * STAGE_BYTES;\n            if",
+     .kind = "race", .line = "cp.async"},
+    {.name = "mma: barrier under a condition on the thread", .problem = "150x136x200:f16", .family = MMA,
+     .find = "cp_async_wait<JG_STAGES - 2>();\n            __syncthreads();",
+     .put = "cp_async_wait<JG_STAGES - 2>();\n            if (threadIdx.x != 5) __syncthreads();", .kind = "divergent barrier", .line = "__syncthreads"},
+    {.name = "mma: a warp leaves before the barrier", .problem = "150x136x200:f16", .family = MMA,
+     .find = "    __syncthreads();  // the slabs", .put = "    if (threadIdx.x < 32) return; __syncthreads();  // the slabs",
+     .kind = "divergent barrier", .line = "__syncthreads"},
+    {.name = "mma: barrier between batch items removed", .problem = "70x72x40x3:f16", .family = MMA,
+     .find = "__syncthreads();  // the next item reuses the buffers\n    }\n}", .put = "\n    }\n}", .kind = "race", .line = "cp.async",
+     .grid_more = -1},
+    {.name = "simt: barrier of the main loop removed", .problem = "150x137x203", .family = SIMT,
+     .find = "(turn ^ 1) * BUFFER_FLOATS);\n            __syncthreads();", .put = "(turn ^ 1) * BUFFER_FLOATS);\n", .kind = "race",
+     .line = ""},
+    {.name = "simt: the buffer in use is overwritten", .problem = "150x137x203", .family = SIMT,
+     .find = "put_both(shared + (turn ^ 1) * BUFFER_FLOATS)", .put = "put_both(shared + turn * BUFFER_FLOATS)", .kind = "race", .line = ""},
+    {.name = "simt: first barrier removed", .problem = "150x137x203", .family = SIMT,
+     .find = "put_both(shared);\n        __syncthreads();", .put = "put_both(shared);\n", .kind = "race", .line = ""},
+
+    /* bounds */
+    {.name = "mma: row bound off by one", .problem = "150x136x200:f16", .family = MMA,
+     .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= (", .kind = "outside the operands", .line = "cp.async",
+     .text = "of A"},
+    {.name = "mma: k bound off by one", .problem = "150x137x203:f16", .family = MMA,
+     .find = "limit - at < 8 ? limit - at : 8", .put = "limit - at < 7 ? limit - at + 1 : 8", .kind = "outside the operands", .line = "global[",
+     .text = "of A"},
+    {.name = "mma: the tail is copied whole", .problem = "150x136x204:f16", .family = MMA,
+     .find = "have * 2);", .put = "VEC);", .kind = "outside the operands", .line = "cp.async", .text = "of A"},
+    {.name = "mma: row bound off by one, operands not described", .problem = "150x136x200:f16", .family = MMA,
+     .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= 30 + (", .kind = "out of bounds", .line = "cp.async",
+     .checks = "race,uninitialised"},
+    {.name = "mma: rows past C are stored", .problem = "150x136x200:f16", .family = MMA,
+     .find = "if (row0 + i * 16 + row < DIM_M) store_c(", .put = "store_c(", .kind = "outside the operands", .line = "", .text = "of C"},
+    {.name = "vector store without its bound", .problem = "150x140x200:f16:ldc=160", .family = MMA,
+     .find = "*(uint2 *)p = make_uint2", .put = "*(uint2 *)(p + 4) = make_uint2", .kind = "outside the operands", .line = "uint2",
+     .text = "padding"},
+    {.name = "scalar store without its bound", .problem = "150x137x200:f16:ldc=160", .family = MMA,
+     .find = "                if (column + i < DIM_N) p[i] = h[i];", .put = "                p[i] = h[i];", .kind = "outside the operands", .line = "p[i] = h[i]",
+     .text = "padding"},
+    {.name = "simt: row bound off by one", .problem = "150x137x203", .family = SIMT,
+     .find = "if (row >= DIM_M) continue;", .put = "if (row > DIM_M) continue;", .kind = "outside the operands", .line = "", .text = "of C"},
+    {.name = "A is written", .problem = "150x137x203", .family = SIMT,
+     .find = "store_c(args, c, row,", .put = "store_c(args, (void *)args.a, row,", .kind = "outside the operands", .line = "", .text = "of A"},
+    {.name = "shared: stages not taken round", .problem = "150x136x400:f16", .family = MMA,
+     .find = "shared + step % JG_STAGES * STAGE_BYTES;\n            if", .put = "shared + step * STAGE_BYTES;\n            if",
+     .kind = "out of bounds", .line = "cp.async", .text = "shared"},
+    {.name = "a block too many", .problem = "150x136x200:f16", .family = MMA, .find = "", .put = "", .kind = "outside the operands", .line = "",
+     .grid_more = 100},
+
+    /* alignment */
+    {.name = "mma: shared address off by two bytes", .problem = "150x136x200:f16", .family = MMA,
+     .find = "return (row * CHUNKS + (chunk ^ turn)) * 16;", .put = "return (row * CHUNKS + (chunk ^ turn)) * 16 + 2;", .kind = "misaligned",
+     .line = "cp.async"},
+    {.name = "simt: 16-byte loads of unaligned rows", .problem = "150x137x203", .family = SIMT,
+     .find = "if (vector && valid == 4)", .put = "if (valid == 4)", .kind = "misaligned", .line = "float4"},
+
+    /* memory that nobody wrote, or that is gone */
+    {.name = "mma: a chunk of shared memory is never filled", .problem = "150x136x200:f16", .family = MMA,
+     .find = "for (u32 base = 0; base < chunks;", .put = "for (u32 base = THREADS; base < chunks;", .kind = "uninitialised", .line = "ldmatrix",
+     .text = "shared"},
+    {.name = "C is read though beta is 0", .problem = "150x136x200:f16", .family = MMA,
+     .find = "if (args.beta == 0.0f) return", .put = "if (args.beta == 1e-38f) return", .kind = "uninitialised", .line = "c)[at]", .fresh_c = 1},
+    {.name = "A was freed", .problem = "150x136x200:f16", .family = MMA, .find = "", .put = "", .kind = "use after free", .line = "cp.async",
+     .free_a = 1},
+
+    /* what only the numbers show */
+    {.name = "mma: k tail dropped", .problem = "150x136x200:f16", .family = MMA,
+     .find = "const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;", .put = "const u32 steps = DIM_K / JG_BK;", .kind = "wrong"},
+    {.name = "simt: k tail dropped", .problem = "150x137x203", .family = SIMT,
+     .find = "for (u32 k = 0; k < DIM_K - k0; k++)", .put = "for (u32 k = 1; k < DIM_K - k0; k++)", .kind = "wrong"},
+    {.name = "mma: fragments swapped", .problem = "150x136x200:f16", .family = MMA,
+     .find = "b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]", .put = "b[j / 2][j % 2 * 2 + 1], b[j / 2][j % 2 * 2]", .kind = "wrong"},
+};
+#define BUGS (sizeof bugs / sizeof bugs[0])
+
+/* ---- from a row to a kernel ---- */
+
+/* Replaces one occurrence, which must be the only one. Both texts have the same number of lines, so that lines stay theirs. */
+static char *edit(const char *source, const char *find, const char *put)
+{
+    const char *at = strstr(source, find);
+    if (!at) fail_msg("the template holds no \"%s\"", find);
+    char *out = malloc(strlen(source) + strlen(put) + 1);
+    assert_non_null(out);
+    sprintf(out, "%.*s%s%s", (int)(at - source), source, put, at + strlen(find));
+    return out;
+}
+
+typedef struct compile_job {
+    const char *source, *name;
+    int arch;
+    jg_status status;
+    char error[2048];
+    image out;
+} compile_job;
+
+static void *compile(void *user)
+{
+    compile_job *job = user;
+    nvrtc *lib;
+    job->status = nvrtc_open(getenv("JITGEMM_NVRTC"), &lib);
+    if (job->status == JG_OK) {
+        job->status = nvrtc_compile(lib, job->source, job->name, job->arch, 1, &job->out);
+        nvrtc_close(lib);
+    }
+    if (job->status != JG_OK) snprintf(job->error, sizeof job->error, "%s", jg_last_error());
+    return NULL;
+}
+
+typedef struct wanted_family {
+    int family;
+    plan plan;
+    double cost;
+} wanted_family;
+
+/* The cheapest plan of a family with tiles small enough for the problem to have several blocks. */
+static void take_family(void *user, const plan *candidate, const char *reason)
+{
+    wanted_family *w = user;
+    if (reason[0] || candidate->spec.family != w->family || candidate->spec.tile.m > 64 || candidate->threads < 64) return;
+    if (w->cost == 0 || candidate->cost < w->cost) w->plan = *candidate, w->cost = candidate->cost;
+}
+
+static void compile_planted(const planted *row, const plan *chosen, image *out)
+{
+    char name[KERNEL_NAME_BYTES], defines[2048];
+    kernel_format_name(&chosen->spec, name);
+    kernel_render_defines(&chosen->spec, defines, sizeof defines);
+    char *body = row->find && *row->find ? edit(template_source(chosen->spec.family), row->find, row->put)
+                                         : strdup(template_source(chosen->spec.family));
+    char *source = malloc(strlen(defines) + strlen(body) + 1);
+    assert_non_null(source);
+    sprintf(source, "%s%s", defines, body);
+    compile_job job = {.source = source, .name = name, .arch = chosen->spec.arch};
+    pthread_t thread;
+    assert_int_equal(compile_spawn(&thread, compile, &job), 0);
+    pthread_join(thread, NULL);
+    free(source);
+    free(body);
+    if (job.status == JG_ERR_NO_NVRTC) {
+        print_message("SKIP no NVRTC: %s\n", job.error);
+        skip();
+    }
+    if (job.status != JG_OK) fail_msg("%s: %s", row->name, job.error);
+    *out = job.out;
+}
+
+/* ---- running it ---- */
+
+/* Runs the row's kernel; found becomes the finding, "" if there was none. Returns how many elements are wrong. */
+static long run_planted(const planted *row, char *found, size_t size)
+{
+    jg_context *c;
+    jg_problem in = {0};
+    problem p;
+    reference ref;
+    setenv("JITGEMM_SWGPU_CHECKS", row->checks ? row->checks : "all", 1);
+    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu", .cache_path = ""};
+    if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
+    if (jg_problem_parse(row->problem, &in) != JG_OK || problem_canonicalise(&in, &p) != JG_OK) fail_msg("%s", jg_last_error());
+    wanted_family wanted = {.family = row->family};
+    plan_each(&p, gemm_promised_access(&p), JG_FORM_SPECIALISED, &c->device.limits, take_family, &wanted);
+    assert_true(wanted.cost > 0);
+
+    image img;
+    loaded_kernel kernel;
+    launch_args args;
+    device_scope scope;
+    void *blocks[3];
+    compile_planted(row, &wanted.plan, &img);
+    assert_int_equal(device_enter(&c->device, &scope), JG_OK);
+    if (load_kernel(&c->device, &wanted.plan.spec, &img, &kernel) != JG_OK) fail_msg("%s: %s", row->name, jg_last_error());
+    reference_make(&ref, &in, REFERENCE_UNIFORM, 0, 1);
+    const reference_matrix *x[3] = {&ref.a, &ref.b, &ref.c};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, x[i]->block_bytes, &blocks[i]), JG_OK);
+        if (i < 2 || !row->fresh_c) assert_int_equal(jg_copy(c, blocks[i], x[i]->block, x[i]->block_bytes), JG_OK);
+    }
+    launch_prepare(&p, &wanted.plan, &args);
+    args.a = (char *)blocks[0] + ref.a.offset_bytes;
+    args.b = (char *)blocks[1] + ref.b.offset_bytes;
+    args.c = (char *)blocks[2] + ref.c.offset_bytes;
+    args.alpha = 1;
+    if (row->grid_more > 0) wanted.plan.grid_x += row->grid_more;
+    if (row->grid_more < 0) wanted.plan.grid_y = 1; /* one block for all items */
+    if (row->free_a) assert_int_equal(jg_free(c, JG_DEVICE_MEMORY, blocks[0]), JG_OK);
+
+    long wrong = 0;
+    found[0] = 0;
+    assert_int_equal(launch_kernel(&c->device, &kernel, &wanted.plan, &args, NULL), JG_OK);
+    if (jg_synchronize(c, NULL) != JG_OK) {
+        snprintf(found, size, "%s", jg_last_error());
+    } else {
+        assert_int_equal(jg_copy(c, ref.c.block, blocks[2], ref.c.block_bytes), JG_OK);
+        const reference_result r = reference_check(&ref, 1, 0);
+        wrong = (long)(r.failures + r.stray);
+        unload_kernel(&c->device, &kernel);
+        for (int i = 0; i < 3; i++) jg_free(c, JG_DEVICE_MEMORY, blocks[i]);
+    }
+    device_leave(&c->device, &scope);
+    image_free(&img);
+    reference_free(&ref);
+    assert_int_equal(jg_close(c), JG_OK);
+    return wrong;
+}
+
+/* Whether the template line that a finding names holds a text. The finding ends in ", templates/FILE:LINE...". */
+static int names_line(const planted *row, const char *found, const char *text)
+{
+    const char *at = strstr(found, ", templates/");
+    char file[64];
+    unsigned line = 0;
+    if (!at || sscanf(at, ", templates/%63[^:]:%u", file, &line) != 2 || line == 0) return 0;
+    char mark[128];
+    snprintf(mark, sizeof mark, "#line 1 \"templates/%s\"\n", file);
+    char *source = row->find && *row->find ? edit(template_source(row->family), row->find, row->put) : strdup(template_source(row->family));
+    const char *start = strstr(source, mark);
+    start = start ? start + strlen(mark) : NULL;
+    while (start && --line) start = strchr(start, '\n'), start = start ? start + 1 : NULL;
+    const char *hit = start ? strstr(start, text) : NULL;
+    const int ok = hit && hit < start + strcspn(start, "\n") + 1;
+    free(source);
+    return ok;
+}
+
+/* Prints a table of what was caught; every row must come out as it says. */
+static void every_planted_bug_is_caught(void **state)
+{
+    (void)state;
+    int missed = 0;
+    for (size_t i = 0; i < BUGS; i++) {
+        const planted *row = &bugs[i];
+        char found[1400], kind[64] = "";
+        const long wrong = run_planted(row, found, sizeof found);
+        const char *paren = strchr(found, '(');
+        if (paren) snprintf(kind, sizeof kind, "%.*s", (int)strcspn(paren + 1, ":"), paren + 1);
+        else if (wrong) snprintf(kind, sizeof kind, "wrong");
+        int ok = strcmp(kind, row->kind) == 0;
+        if (ok && paren) ok = names_line(row, found, row->line) && (!row->text || strstr(found, row->text));
+        const char *where = strstr(found, "templates/");
+        printf("# %-55s %-24s %.*s\n", row->name, kind[0] ? kind : "-", where ? (int)strcspn(where, " )") : 0, where ? where : "");
+        if (!ok) {
+            printf("FAIL %s: expected \"%s\" at a line with \"%s\"%s%s, got: %s (%ld elements wrong)\n", row->name, row->kind,
+                   row->line ? row->line : "", row->text ? " and " : "", row->text ? row->text : "", found[0] ? found : "nothing", wrong);
+            missed++;
+        }
+    }
+    assert_int_equal(missed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_planted_bug_is_caught)};
+    setenv("JITGEMM_SWGPU_DEVICE", "orin-agx", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
