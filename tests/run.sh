@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs test programs (cmocka) one after another, each in a home folder and with a cache file of its own, and ends with
+# Runs test programs (cmocka; an argument may be "VARIABLE=value ... PROGRAM") one after another, each in a home folder and with a cache file of its own, and ends with
 # their totals. Exit status 1 if any test failed, a program died, or nothing ran at all.
 set -u
 scratch=$(mktemp -d) || exit 1
@@ -10,10 +10,13 @@ count() { # count PATTERN: the number in the (last) line that holds it
     sed -n "s/.*$1 *\] *\([0-9][0-9]*\) test(s).*/\1/p" "$scratch/log" | tail -n 1
 }
 for program in "$@"; do
-    name=$(basename "$program")
+    name=$(basename "${program##* }")
+    device=${program##*JITGEMM_SWGPU_DEVICE=}
+    [ "$device" = "$program" ] || name="$name on ${device%% *}"
     mkdir -p "$scratch/$name"
     echo "== $name"
-    HOME="$scratch/$name" XDG_CACHE_HOME= JITGEMM_CACHE="${JG_TEST_CACHE:-$scratch/$name/kernels.db}" "$program" >"$scratch/log" 2>&1
+    # shellcheck disable=SC2086
+    HOME="$scratch/$name" XDG_CACHE_HOME= JITGEMM_CACHE="${JG_TEST_CACHE:-$scratch/$name/kernels.db}" env $program >"$scratch/log" 2>&1
     status=$?
     p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
     [ "$status" -eq 0 ] && [ "${V:-0}" = 0 ] && grep -E '^(SKIP|#)' "$scratch/log"
