@@ -38,7 +38,7 @@ TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tool
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c),$(TOOL_SRC)))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c),$(wildcard tests/*.c)))
+TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c),$(wildcard tests/*.c)))
 
 # Tests see the library's internals, so they link its objects; programs link the library.
 STATIC := $(BUILD)/lib/libjitgemm.a
@@ -47,7 +47,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bundle asan tsan install uninstall clean help
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bundle asan tsan install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -166,10 +166,14 @@ demo-program: $(BUILD)/examples/10_demo
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
 TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes
 
-## test         every test that needs no GPU
+# The numeric tests on the software GPU: all of them as an AGX Orin, a part as other chips. JG_TEST_STRIDE=N: every N-th problem.
+SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
+  JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_numeric")
+
+## test         every test that needs no GPU; the kernels run on the software GPU
 test: deps
-	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so
-	@$(TEST_ENV) sh tests/run.sh $(TESTS)
+	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so
+	@$(TEST_ENV) sh tests/run.sh $(TESTS) $(SWGPU_TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU
 test-gpu: deps
@@ -190,12 +194,29 @@ asan: deps
 tsan: deps
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 SANITIZE='-fsanitize=thread' test
 
+## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
+bench-swgpu: deps
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) sh tests/bench_swgpu.sh
+
+## fuzz         the PTX parser under libFuzzer for FUZZ_SECONDS (600) with clang, from the texts in tests/ptx
+FUZZ_SECONDS ?= 600
+CLANG ?= clang
+fuzz: $(BUILD)/fuzz/fuzz_ptx
+	@mkdir -p $(BUILD)/fuzz/corpus
+	$(BUILD)/fuzz/fuzz_ptx -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
+	  -artifact_prefix=$(BUILD)/fuzz/ $(BUILD)/fuzz/corpus tests/ptx
+$(BUILD)/fuzz/fuzz_ptx: tests/fuzz_ptx.c $(SWGPU_SRC) $(wildcard src/swgpu/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -D_GNU_SOURCE -Iinclude -Isrc -I. \
+	  -isystem $(dir $(CUDA_INCLUDE)) tests/fuzz_ptx.c $(SWGPU_SRC) -o $@ -lm -pthread
+
 ## install      PREFIX=/usr/local DESTDIR=: library, header, tools, man pages, pkg-config file, size list, systemd unit
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
 	install -m 644 $(STATIC) "$(D)/lib/"
-	install -m 755 $(SHARED) "$(D)/lib/"
+	install -m 755 $(SHARED) $(SWGPU) "$(D)/lib/"
 	cp -d $(BUILD)/lib/libjitgemm.so $(BUILD)/lib/libjitgemm.so.$(SOVERSION) "$(D)/lib/"
 	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(PKGCONFIG) > "$(D)/lib/pkgconfig/jitgemm.pc"
 	install -m 644 include/jitgemm.h "$(D)/include/"
@@ -207,7 +228,7 @@ install: all
 
 ## uninstall    remove what install put there
 uninstall:
-	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" \
+	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" "$(D)/lib/$(notdir $(SWGPU))" \
 	  "$(D)/lib/pkgconfig/jitgemm.pc" "$(D)/include/jitgemm.h" $(patsubst $(BUILD)/bin/%,"$(D)/bin/%",$(TOOLS)) \
 	  $(patsubst tools/%,"$(D)/share/man/man1/%",$(wildcard tools/*.1)) "$(D)/lib/systemd/system/jitgemm-prewarm.service"
 	rm -rf "$(D)/share/jitgemm"

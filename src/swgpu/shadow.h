@@ -22,6 +22,14 @@ void shadow_reset(shadow *s, uint32_t shared_bytes);
 int shadow_read(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
 int shadow_write(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
 
+/* What an instruction does to shared memory. */
+typedef enum shadow_kind { SHADOW_READ, SHADOW_WRITE, SHADOW_ATOMIC, SHADOW_ASYNC } shadow_kind;
+
+/* The same for all lanes of a mask at once, at shared addresses (from SHARED_BASE). together: 0, or the lanes that all
+ * receive what any lane's address names (ldmatrix). */
+int shadow_request(warp *w, const ptx_instruction *i, uint32_t mask, const uint64_t *address, uint32_t bytes, shadow_kind kind,
+                   uint32_t together);
+
 /* An atomic: ordered against other atomics, races with plain accesses. */
 int shadow_atomic(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
 
