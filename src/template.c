@@ -9,13 +9,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Each family's text is the shared part and its own file in one string, each with its name for the compiler's messages. */
+/* Each family's text is the shared part and its own file in one string, each with its name for the compiler's messages.
+ * The name is absolute because NVRTC puts the working directory before any other, and an image must not depend on that. */
 #define EMBED(symbol, file)                                                   \
     __asm__(".pushsection .rodata\n"                                          \
             ".global " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"        \
-            ".ascii \"#line 1 \\\"templates/common.cuh\\\"\\n\"\n"             \
+            ".ascii \"#line 1 \\\"/jitgemm/templates/common.cuh\\\"\\n\"\n"             \
             ".incbin \"" JG_TEMPLATE_DIR "/common.cuh\"\n"                    \
-            ".ascii \"#line 1 \\\"templates/" file "\\\"\\n\"\n"               \
+            ".ascii \"#line 1 \\\"/jitgemm/templates/" file "\\\"\\n\"\n"               \
             ".incbin \"" JG_TEMPLATE_DIR "/" file "\"\n"                      \
             ".byte 0\n"                                                       \
             ".popsection\n");                                                 \

@@ -28,11 +28,13 @@ typedef struct planted {
     int family;
     int fresh_c;                         /* C is allocated and never written before */
     int free_a;                          /* A is freed before the launch */
-    int grid_more;                       /* blocks too many */
+    int one_block;                       /* does all items of the batch */
 } planted;
 
 #define MMA FAMILY_MMA
 #define SIMT FAMILY_SIMT
+/* The compiler counts an asm statement to its last line. */
+#define LDMATRIX "(r[0])"
 
 static const planted bugs[] = {
     /* unharmed: the tile that the bugs below are planted in */
@@ -45,21 +47,21 @@ static const planted bugs[] = {
     /* synchronisation */
     {.name = "mma: barrier of the main loop removed", .problem = "150x136x200:f16", .family = MMA,
      .find = "cp_async_wait<JG_STAGES - 2>();\n            __syncthreads();", .put = "cp_async_wait<JG_STAGES - 2>();\n",
-     .kind = "race", .line = "ldmatrix", .text = "no barrier between"},
-    {.name = "mma: barrier before the slabs removed", .problem = "150x136x200:f16", .family = MMA,
+     .kind = "race", .line = LDMATRIX},
+    {.name = "mma: barrier before the slabs removed", .problem = "150x136x300:f16", .family = MMA,
      .find = "__syncthreads();  // the slabs", .put = "// the slabs", .kind = "race", .line = "st.shared"},
     {.name = "mma: warp barrier after the slab's stores removed", .problem = "150x136x200:f16", .family = MMA,
-     .find = "            }\n        __syncwarp();", .put = "            }\n", .kind = "race", .line = "ld.shared.v4"},
+     .find = "            }\n        __syncwarp();", .put = "            }\n", .kind = "race", .line = "slab + (row * SLAB_ROW"},
     {.name = "mma: wait one group short", .problem = "150x136x200:f16", .family = MMA,
      .find = "cp_async_wait<JG_STAGES - 2>();", .put = "cp_async_wait<JG_STAGES - 1>();", .kind = "cp.async not waited for",
-     .line = "ldmatrix"},
+     .line = LDMATRIX},
     {.name = "mma: no wait at all", .problem = "150x136x200:f16", .family = MMA,
-     .find = "cp_async_wait<JG_STAGES - 2>();", .put = "", .kind = "cp.async not waited for", .line = "ldmatrix"},
+     .find = "cp_async_wait<JG_STAGES - 2>();", .put = "", .kind = "cp.async not waited for", .line = LDMATRIX},
     {.name = "mma: commit forgotten", .problem = "150x136x200:f16", .family = MMA,
-     .find = "            cp_async_commit();", .put = "            ;", .kind = "cp.async not waited for", .line = "ldmatrix"},
+     .find = "            cp_async_commit();", .put = "            ;", .kind = "cp.async not waited for", .line = LDMATRIX},
     {.name = "mma: one stage too few in the ring", .problem = "150x136x400:f16", .family = MMA,
      .find = "shared + step % JG_STAGES * STAGE_BYTES;\n            if", .put = "shared + step % (JG_STAGES - 1) * STAGE_BYTES;\n            if",
-     .kind = "race", .line = "cp.async"},
+     .kind = "cp.async not waited for", .line = LDMATRIX},
     {.name = "mma: barrier under a condition on the thread", .problem = "150x136x200:f16", .family = MMA,
      .find = "cp_async_wait<JG_STAGES - 2>();\n            __syncthreads();",
      .put = "cp_async_wait<JG_STAGES - 2>();\n            if (threadIdx.x != 5) __syncthreads();", .kind = "divergent barrier", .line = "__syncthreads"},
@@ -67,8 +69,8 @@ static const planted bugs[] = {
      .find = "    __syncthreads();  // the slabs", .put = "    if (threadIdx.x < 32) return; __syncthreads();  // the slabs",
      .kind = "divergent barrier", .line = "__syncthreads"},
     {.name = "mma: barrier between batch items removed", .problem = "70x72x40x3:f16", .family = MMA,
-     .find = "__syncthreads();  // the next item reuses the buffers\n    }\n}", .put = "\n    }\n}", .kind = "race", .line = "cp.async",
-     .grid_more = -1},
+     .find = "__syncthreads();  // the next item reuses the buffers\n    }\n}", .put = "\n    }\n}", .kind = "race", .line = "st.shared",
+     .one_block = 1},
     {.name = "simt: barrier of the main loop removed", .problem = "150x137x203", .family = SIMT,
      .find = "(turn ^ 1) * BUFFER_FLOATS);\n            __syncthreads();", .put = "(turn ^ 1) * BUFFER_FLOATS);\n", .kind = "race",
      .line = ""},
@@ -80,11 +82,10 @@ static const planted bugs[] = {
     /* bounds */
     {.name = "mma: row bound off by one", .problem = "150x136x200:f16", .family = MMA,
      .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= (", .kind = "outside the operands", .line = "cp.async",
-     .text = "of A"},
+     .text = "past the last row"},
     {.name = "mma: k bound off by one", .problem = "150x137x203:f16", .family = MMA,
-     .find = "limit - at < 8 ? limit - at : 8", .put = "limit - at < 7 ? limit - at + 1 : 8", .kind = "outside the operands", .line = "global[",
-     .text = "of A"},
-    {.name = "mma: the tail is copied whole", .problem = "150x136x204:f16", .family = MMA,
+     .find = "limit - at < 8 ? limit - at : 8", .put = "limit - at < 7 ? limit - at + 1 : 8", .kind = "outside the operands", .line = "global["},
+    {.name = "mma: the tail is copied whole", .problem = "150x136x203:f16:lda=208", .family = MMA,
      .find = "have * 2);", .put = "VEC);", .kind = "outside the operands", .line = "cp.async", .text = "of A"},
     {.name = "mma: row bound off by one, operands not described", .problem = "150x136x200:f16", .family = MMA,
      .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= 30 + (", .kind = "out of bounds", .line = "cp.async",
@@ -104,8 +105,6 @@ static const planted bugs[] = {
     {.name = "shared: stages not taken round", .problem = "150x136x400:f16", .family = MMA,
      .find = "shared + step % JG_STAGES * STAGE_BYTES;\n            if", .put = "shared + step * STAGE_BYTES;\n            if",
      .kind = "out of bounds", .line = "cp.async", .text = "shared"},
-    {.name = "a block too many", .problem = "150x136x200:f16", .family = MMA, .find = "", .put = "", .kind = "outside the operands", .line = "",
-     .grid_more = 100},
 
     /* alignment */
     {.name = "mma: shared address off by two bytes", .problem = "150x136x200:f16", .family = MMA,
@@ -116,7 +115,7 @@ static const planted bugs[] = {
 
     /* memory that nobody wrote, or that is gone */
     {.name = "mma: a chunk of shared memory is never filled", .problem = "150x136x200:f16", .family = MMA,
-     .find = "for (u32 base = 0; base < chunks;", .put = "for (u32 base = THREADS; base < chunks;", .kind = "uninitialised", .line = "ldmatrix",
+     .find = "for (u32 base = 0; base < chunks;", .put = "for (u32 base = THREADS; base < chunks;", .kind = "uninitialised", .line = LDMATRIX,
      .text = "shared"},
     {.name = "C is read though beta is 0", .problem = "150x136x200:f16", .family = MMA,
      .find = "if (args.beta == 0.0f) return", .put = "if (args.beta == 1e-38f) return", .kind = "uninitialised", .line = "c)[at]", .fresh_c = 1},
@@ -241,8 +240,7 @@ static long run_planted(const planted *row, char *found, size_t size)
     args.b = (char *)blocks[1] + ref.b.offset_bytes;
     args.c = (char *)blocks[2] + ref.c.offset_bytes;
     args.alpha = 1;
-    if (row->grid_more > 0) wanted.plan.grid_x += row->grid_more;
-    if (row->grid_more < 0) wanted.plan.grid_y = 1; /* one block for all items */
+    if (row->one_block) wanted.plan.grid_y = 1;
     if (row->free_a) assert_int_equal(jg_free(c, JG_DEVICE_MEMORY, blocks[0]), JG_OK);
 
     long wrong = 0;
@@ -264,15 +262,15 @@ static long run_planted(const planted *row, char *found, size_t size)
     return wrong;
 }
 
-/* Whether the template line that a finding names holds a text. The finding ends in ", templates/FILE:LINE...". */
+/* Whether the template line that a finding names holds a text. The finding ends in ", /jitgemm/templates/FILE:LINE...". */
 static int names_line(const planted *row, const char *found, const char *text)
 {
-    const char *at = strstr(found, ", templates/");
+    const char *at = strstr(found, ", /jitgemm/templates/");
     char file[64];
     unsigned line = 0;
-    if (!at || sscanf(at, ", templates/%63[^:]:%u", file, &line) != 2 || line == 0) return 0;
+    if (!at || sscanf(at, ", /jitgemm/templates/%63[^:]:%u", file, &line) != 2 || line == 0) return 0;
     char mark[128];
-    snprintf(mark, sizeof mark, "#line 1 \"templates/%s\"\n", file);
+    snprintf(mark, sizeof mark, "#line 1 \"/jitgemm/templates/%s\"\n", file);
     char *source = row->find && *row->find ? edit(template_source(row->family), row->find, row->put) : strdup(template_source(row->family));
     const char *start = strstr(source, mark);
     start = start ? start + strlen(mark) : NULL;

@@ -117,6 +117,7 @@ struct launch {
     operand_region regions[MAX_REGIONS];
     uint32_t region_count;
     uint32_t sm_count;
+    uint32_t capability; /* 87 for sm_87; decides how mma rounds (mma_model.h); 0: once */
     uint64_t instruction_limit; /* of one warp; beyond it the launch has timed out. 0: 2^31 */
     /* the outcome */
     atomic_int stop;       /* set by the first fault */

@@ -135,7 +135,7 @@ enum { PROXY_NONE, PROXY_ASYNC };
 /* ---- operands */
 typedef enum ptx_operand_kind {
     OPERAND_REGISTER,  /* also a special register: then read-only */
-    OPERAND_IMMEDIATE, /* its value fills the slot (or two, if the instruction's type has 64 bits) */
+    OPERAND_IMMEDIATE, /* its value fills the slot (or two, if the instruction's type has 64 bits); a number is in `offset` too */
     OPERAND_ADDRESS,   /* [slot + offset]; a symbol or a number alone is an immediate slot, with bits 64 (32 in shared space) */
     OPERAND_LABEL,     /* an instruction's index in `offset` */
     OPERAND_SINK       /* "_": a slot that nobody reads */

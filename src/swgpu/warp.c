@@ -82,6 +82,11 @@ static int is_warp_barrier(const ptx_instruction *i)
     return (i->opcode == OPCODE_bar || i->opcode == OPCODE_barrier) && i->modifier[MOD_GROUP] == GROUP_WARP;
 }
 
+static int is_block_barrier(const ptx_instruction *i)
+{
+    return (i->opcode == OPCODE_bar || i->opcode == OPCODE_barrier) && i->modifier[MOD_GROUP] != GROUP_WARP;
+}
+
 /* bar.warp.sync may be written at several places for the lanes of one mask: if all of them wait, they have met. */
 static int release_warp_barrier(warp *w)
 {
@@ -109,12 +114,12 @@ static int release_warp_barrier(warp *w)
 static int report_stuck(warp *w)
 {
     const ptx_instruction *code = w->block->launch->kernel->instructions;
-    const fragment *f = &w->fragments[0];
+    const fragment *f = &w->fragments[0], *other = &w->fragments[w->fragment_count - 1];
+    for (uint32_t n = 0; n < w->fragment_count; n++)
+        if (is_block_barrier(&code[w->fragments[n].pc])) f = &w->fragments[n], other = &w->fragments[n ? 0 : w->fragment_count - 1];
     const ptx_instruction *i = &code[f->pc];
-    const int barrier = (i->opcode == OPCODE_bar || i->opcode == OPCODE_barrier) && !is_warp_barrier(i);
-    const uint32_t others = w->live & ~f->mask;
-    uint32_t elsewhere = 0;
-    for (uint32_t n = 1; n < w->fragment_count; n++) elsewhere = code[w->fragments[n].pc].line;
+    const int barrier = is_block_barrier(i);
+    const uint32_t others = w->live & ~f->mask, elsewhere = code[other->pc].line;
     return fault_raise(w, i, first_lane(f->mask), barrier ? FAULT_BARRIER : FAULT_LANES,
                        "%s is reached by lanes 0x%08x of warp %u, while lanes 0x%08x wait at PTX line %u", ptx_opcode_name(i->opcode),
                        f->mask, w->index, others, elsewhere);

@@ -1,0 +1,46 @@
+/* The driver's entry points as a table: what each needs before it does anything. */
+#ifndef SWGPU_ENTRIES_H
+#define SWGPU_ENTRIES_H
+
+#include <cuda.h>
+
+/* Newer headers rename these to versions that are not among the entry points here. */
+#undef cuCtxCreate
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
+
+enum {
+    NEEDS_INIT = 1,     /* cuInit before it */
+    NEEDS_CONTEXT = 3,  /* ... and a current context */
+    REPORTS_FAULT = 7,  /* ... and fails if a launch in that context has faulted */
+};
+
+/* exported symbol, needs */
+#define SWGPU_ENTRIES(X)                                                                                               \
+    X(cuInit, 0) X(cuDriverGetVersion, 0) X(cuGetErrorName, 0) X(cuGetErrorString, 0)                                  \
+    X(cuDeviceGetCount, NEEDS_INIT) X(cuDeviceGet, NEEDS_INIT) X(cuDeviceGetName, NEEDS_INIT)                          \
+    X(cuDeviceTotalMem_v2, NEEDS_INIT) X(cuDeviceGetAttribute, NEEDS_INIT)                                             \
+    X(cuDevicePrimaryCtxRetain, NEEDS_INIT) X(cuDevicePrimaryCtxRelease_v2, NEEDS_INIT)                                \
+    X(cuDevicePrimaryCtxGetState, NEEDS_INIT) X(cuCtxCreate_v2, NEEDS_INIT) X(cuCtxDestroy_v2, NEEDS_INIT)             \
+    X(cuCtxSetCurrent, NEEDS_INIT) X(cuCtxGetCurrent, NEEDS_INIT) X(cuCtxPushCurrent_v2, NEEDS_INIT)                   \
+    X(cuCtxPopCurrent_v2, NEEDS_INIT) X(cuCtxGetDevice, NEEDS_INIT) X(cuCtxSynchronize, REPORTS_FAULT)              \
+    X(cuModuleLoadDataEx, REPORTS_FAULT) X(cuModuleUnload, REPORTS_FAULT) X(cuModuleGetFunction, REPORTS_FAULT)        \
+    X(cuModuleGetGlobal_v2, REPORTS_FAULT) X(cuFuncGetAttribute, REPORTS_FAULT) X(cuFuncSetAttribute, REPORTS_FAULT)   \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, REPORTS_FAULT) X(cuLaunchKernel, REPORTS_FAULT)                     \
+    X(cuMemAlloc_v2, REPORTS_FAULT) X(cuMemFree_v2, REPORTS_FAULT) X(cuMemGetInfo_v2, REPORTS_FAULT)                   \
+    X(cuMemcpy, REPORTS_FAULT) X(cuMemcpyHtoD_v2, REPORTS_FAULT) X(cuMemcpyDtoH_v2, REPORTS_FAULT)                     \
+    X(cuMemcpyDtoD_v2, REPORTS_FAULT) X(cuMemcpyAsync, REPORTS_FAULT) X(cuMemsetD8_v2, REPORTS_FAULT)                  \
+    X(cuMemsetD32_v2, REPORTS_FAULT) X(cuStreamCreate, REPORTS_FAULT) X(cuStreamDestroy_v2, REPORTS_FAULT)             \
+    X(cuStreamQuery, REPORTS_FAULT) X(cuStreamSynchronize, REPORTS_FAULT) X(cuEventCreate, REPORTS_FAULT)              \
+    X(cuEventRecord, REPORTS_FAULT) X(cuEventSynchronize, REPORTS_FAULT) X(cuEventElapsedTime, REPORTS_FAULT)          \
+    X(cuEventDestroy_v2, REPORTS_FAULT)
+
+typedef enum entry_id {
+#define MEMBER(symbol, needs) ENTRY_##symbol,
+    SWGPU_ENTRIES(MEMBER)
+#undef MEMBER
+    ENTRY_COUNT
+} entry_id;
+
+#endif
