@@ -182,11 +182,13 @@ static void every_load_and_store(void **state)
         for (unsigned t = 0; t < TYPES; t++)
             for (unsigned v = 0; v < 4; v++)
                 for (unsigned l = 0; l < 4; l++) {
-                    if (letters[l].bytes < types[t].bytes || types[t].bytes << v > 32 || (v == 3 && types[t].bytes != 4)) continue;
+                    if (letters[l].bytes < types[t].bytes || types[t].bytes << v > 32) continue;
+                    if (v == 3 && types[t].bytes != 4) continue;
                     for (unsigned m = 0; m < 3; m++) {
                         const uint32_t mask = m == 0 ? FULL_MASK : m == 1 ? 0x80000101 : 0x00fff000;
                         check_load(&rows[s], t, v, l, mask);
-                        if (strcmp(rows[s].name, ".param") && strcmp(rows[s].name, ".const")) check_store(&rows[s], t, v, l, mask);
+                        const int constant = !strcmp(rows[s].name, ".param") || !strcmp(rows[s].name, ".const");
+                        if (!constant) check_store(&rows[s], t, v, l, mask);
                     }
                 }
 }
@@ -229,9 +231,11 @@ static void forms(void **state)
         "ld.global.cv.u32 r50, [d40]", "ld.global.lu.u32 r50, [d40]", "ld.global.L1::no_allocate.v4.u32 {r50,r51,r52,r53}, [d40]",
         "ldu.global.u32 r50, [d40]", "ldu.v4.f32 {r50,r51,r52,r53}, [d40]", "st.release.gpu.global.u32 [d40], r50",
         "st.relaxed.cta.shared.u32 [d40], r50", "st.volatile.shared.u32 [d40], r50", "st.global.wt.u32 [d40], r50",
-        "st.global.cs.v2.f32 [d40], {r50,r51}", "prefetch.L1 [d40]", "prefetch.local.L2 [d40]", "ld.global.v4.b64 {d50,d52,d54,d56}, [d40]",
+        "st.global.cs.v2.f32 [d40], {r50,r51}", "prefetch.L1 [d40]", "prefetch.local.L2 [d40]",
+        "ld.global.v4.b64 {d50,d52,d54,d56}, [d40]",
         "atom.global.add.u32 r50, [d40], r51", "atom.add.noftz.f16 h50, [d40], h51", "atom.shared.cas.b32 r50, [r40], r51, r52",
-        "atom.acq_rel.gpu.global.inc.u32 _, [d40], #5", "red.relaxed.sys.global.max.s64 [d40], d50", "red.shared.add.f32 [r40], r50",
+        "atom.acq_rel.gpu.global.inc.u32 _, [d40], #5", "red.relaxed.sys.global.max.s64 [d40], d50",
+        "red.shared.add.f32 [r40], r50",
         "ldmatrix.sync.aligned.m8n8.x1.b16 r50, [d40]", "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [r40], {r50,r51}"};
     static const char *const bad[] = {
         "ld.shared.nc.u32 r50, [d40]", "ld.global.wb.u32 r50, [d40]", "ld.release.gpu.global.u32 r50, [d40]",
@@ -240,13 +244,16 @@ static void forms(void **state)
         "ld.global.v4.u32 {r50,r51}, [d40]", "ld.global.u64 r50, [d40]", "ld.global.u32 h50, [d40]", "ld.global.u32 p50, [d40]",
         "ld.global.v8.b64 {d50,d52,d54,d56,d58,d60,d62,d64}, [d40]", "ld.global.v8.u16 {h50,h51,h52,h53,h54,h55,h56,h57}, [d40]",
         "ld.global.u32 r50, r40", "ld.global.u32 r50, [h40]", "ldu.shared.u32 r50, [d40]", "ldu.global.cg.u32 r50, [d40]",
-        "st.const.u32 [d40], r50", "st.param.u32 [d40], r50", "st.global.ca.u32 [d40], r50", "st.acquire.gpu.global.u32 [d40], r50",
+        "st.const.u32 [d40], r50", "st.param.u32 [d40], r50", "st.global.ca.u32 [d40], r50",
+        "st.acquire.gpu.global.u32 [d40], r50",
         "st.global.u32 [d40], _", "st.global.u64 [d40], r50", "prefetch.global [d40]", "prefetch.shared.L1 [d40]",
         "atom.global.add.s64 d50, [d40], d52", "atom.global.add.b32 r50, [d40], r51", "atom.global.add.f16 h50, [d40], h51",
-        "atom.global.add.noftz.f32 r50, [d40], r51", "atom.global.cas.b32 r50, [d40], r51", "atom.global.add.u32 r50, [d40], r51, r52",
+        "atom.global.add.noftz.f32 r50, [d40], r51", "atom.global.cas.b32 r50, [d40], r51",
+        "atom.global.add.u32 r50, [d40], r51, r52",
         "atom.local.add.u32 r50, [d40], r51", "atom.global.u32 r50, [d40], r51", "atom.global.add.u32 d50, [d40], r51",
         "red.global.exch.b32 [d40], r50", "red.global.cas.b32 [d40], r50", "red.acquire.gpu.global.add.u32 [d40], r50",
-        "red.global.inc.s32 [d40], r50", "ldmatrix.sync.m8n8.x1.shared.b16 r50, [r40]", "ldmatrix.sync.aligned.m8n8.shared.b16 r50, [r40]",
+        "red.global.inc.s32 [d40], r50", "ldmatrix.sync.m8n8.x1.shared.b16 r50, [r40]",
+        "ldmatrix.sync.aligned.m8n8.shared.b16 r50, [r40]",
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r50,r51,r52,r53}, [r40]", "ldmatrix.sync.aligned.x1.shared.b16 r50, [r40]",
         "ldmatrix.sync.aligned.m8n8.x1.global.b16 r50, [r40]", "ldmatrix.sync.aligned.m8n8.x1.shared.b16 d50, [r40]"};
     start(0);
@@ -272,11 +279,13 @@ static void global_bounds(void **state)
     passes("ld.global.v4.u32 {r50,r51,r52,r53}, [d40]", FULL_MASK);
     one_address(base + BYTES);
     fails("ld.global.v4.u32 {r50,r51,r52,r53}, [d40]", FULL_MASK, FAULT_OUT_OF_BOUNDS, "thread (9, 0, 0)");
-    sprintf(word, "read of 16 bytes at 0x%llx, 0 bytes past the end of an allocation of 8192 bytes", (unsigned long long)base + BYTES);
+    sprintf(word, "read of 16 bytes at 0x%llx, 0 bytes past the end of an allocation of 8192 bytes",
+            (unsigned long long)base + BYTES);
     has(word);
     passes("ld.global.v4.u32 {r50,r51,r52,r53}, [d40]", ~(1u << 9));
     one_address(base + BYTES + 64);
-    fails("ld.global.v4.u32 {r50,r51,r52,r53}, [d40]", FULL_MASK, FAULT_OUT_OF_BOUNDS, "64 bytes past the end of an allocation of 8192");
+    fails("ld.global.v4.u32 {r50,r51,r52,r53}, [d40]", FULL_MASK, FAULT_OUT_OF_BOUNDS,
+          "64 bytes past the end of an allocation of 8192");
     one_address(base - 4);
     fails("st.global.u32 [d40], r50", FULL_MASK, FAULT_OUT_OF_BOUNDS, "write of 4 bytes");
     has("4 bytes before the start of an allocation of 8192 bytes");
@@ -294,7 +303,8 @@ static void global_bounds(void **state)
     memory_allocate(fixture.launch.memory, 1002, 0, &odd);
     one_address(odd + 1000);
     passes("ld.global.u16 h50, [d40]", FULL_MASK); /* two allocations in one request */
-    fails("ld.global.u32 r50, [d40]", FULL_MASK, FAULT_OUT_OF_BOUNDS, "the last 2 bytes of it past the end of an allocation of 1002 bytes");
+    fails("ld.global.u32 r50, [d40]", FULL_MASK, FAULT_OUT_OF_BOUNDS,
+          "the last 2 bytes of it past the end of an allocation of 1002 bytes");
     one_address(odd + 1001);
     fails("ld.global.u16 h50, [d40]", FULL_MASK, FAULT_OUT_OF_BOUNDS, "the last 1 byte of it past the end");
     memory_free(fixture.launch.memory, odd);
@@ -321,7 +331,8 @@ static void alignment(void **state)
     fails("ld.global.u16 h50, [d40]", 1u << 9, FAULT_MISALIGNED, "it must be a multiple of 2");
     passes("ld.global.u8 b50, [d40]", FULL_MASK);
     for (unsigned lane = 0; lane < PTX_LANES; lane++) fixture_set32(42, lane, SHARED_BASE + 4);
-    fails("ld.shared.u64 d50, [r42]", FULL_MASK, FAULT_MISALIGNED, "read of 8 bytes at shared address 0x404: it must be a multiple of 8");
+    fails("ld.shared.u64 d50, [r42]", FULL_MASK, FAULT_MISALIGNED,
+          "read of 8 bytes at shared address 0x404: it must be a multiple of 8");
     for (unsigned lane = 0; lane < PTX_LANES; lane++) fixture_set32(42, lane, 2);
     fails("st.local.u32 [r42], r50", FULL_MASK, FAULT_MISALIGNED, "local address 0x2");
     fails("ld.param.u32 r50, [r42]", FULL_MASK, FAULT_MISALIGNED, "parameter address 0x2");
@@ -332,7 +343,8 @@ static void other_bounds(void **state)
     (void)state;
     start(0);
     static const struct { const char *text; uint32_t good, bad; const char *word; } rows[] = {
-        {"ld.shared.u32 r50, [r42]", SHARED_BASE + SHARED - 4, SHARED_BASE + SHARED, "shared address 0x1400, beyond the 4096 bytes"},
+        {"ld.shared.u32 r50, [r42]", SHARED_BASE + SHARED - 4, SHARED_BASE + SHARED,
+         "shared address 0x1400, beyond the 4096 bytes"},
         {"st.shared.u32 [r42], r50", SHARED_BASE, SHARED_BASE - 4, "shared address 0x3fc, below its first byte at 0x400"},
         {"ld.shared.u32 r50, [r42]", SHARED_BASE, 0, "below its first byte"},
         {"ld.shared.v2.u32 {r50,r51}, [r42]", SHARED_BASE, 0xfffffff8, "beyond the 4096 bytes"},
@@ -359,10 +371,15 @@ static void generic_lanes_land_apart(void **state)
     (void)state;
     start(CHECK_RACE);
     for (unsigned lane = 0; lane < PTX_LANES; lane++)
-        fixture_set64(40, lane, lane < 8 ? base + lane * 64 : lane < 16 ? SHARED_WINDOW + SHARED_BASE + lane * 128 : LOCAL_WINDOW + lane % 4 * 4);
+        fixture_set64(40, lane,
+                      lane < 8    ? base + lane * 64
+                      : lane < 16 ? SHARED_WINDOW + SHARED_BASE + lane * 128
+                                  : LOCAL_WINDOW + lane % 4 * 4);
     passes("ld.u32 r50, [d40]", FULL_MASK);
     for (unsigned lane = 0; lane < PTX_LANES; lane++) {
-        const uint8_t *at = lane < 8 ? where->data + lane * 64 : lane < 16 ? shared_bytes + lane * 128 : local_bytes + lane * LOCAL + lane % 4 * 4;
+        const uint8_t *at = lane < 8    ? where->data + lane * 64
+                            : lane < 16 ? shared_bytes + lane * 128
+                                        : local_bytes + lane * LOCAL + lane % 4 * 4;
         assert_int_equal(fixture_get32(50, lane), read_bytes(at, 4));
     }
     passes("st.u32 [d40], r50", FULL_MASK);

@@ -80,8 +80,10 @@ static void sizes(void **state)
     static const struct { const char *text; unsigned bytes, filled; } rows[] = {
         {"cp.async.ca.shared.global [r40], [d42], #n4", 4, 4},       {"cp.async.ca.shared.global [r40], [d42], #n8", 8, 8},
         {"cp.async.ca.shared.global [r40], [d42], #n16", 16, 16},    {"cp.async.cg.shared.global [r40], [d42], #n16", 16, 16},
-        {"cp.async.cg.shared.global.L2::128B [r40], [d42], #n16", 16, 16}, {"cp.async.cg.shared.global [r40], [d42], #n16, #n6", 16, 6},
-        {"cp.async.ca.shared.global [r40], [d42], #n8, #n0", 8, 0},  {"cp.async.cg.shared.global [r40], [d42], #n16, #n16", 16, 16}};
+        {"cp.async.cg.shared.global.L2::128B [r40], [d42], #n16", 16, 16},
+        {"cp.async.cg.shared.global [r40], [d42], #n16, #n6", 16, 6},
+        {"cp.async.ca.shared.global [r40], [d42], #n8, #n0", 8, 0},
+        {"cp.async.cg.shared.global [r40], [d42], #n16, #n16", 16, 16}};
     for (unsigned n = 0; n < sizeof rows / sizeof *rows; n++)
         for (unsigned m = 0; m < 2; m++) {
             const uint32_t mask = m ? 0x80000101 : FULL_MASK;
@@ -104,10 +106,13 @@ static void sizes(void **state)
     passes("cp.async.cg.shared.global [r40], [d42], #n16, r44", FULL_MASK);
     passes("cp.async.wait_all", FULL_MASK);
     for (unsigned lane = 0; lane < PTX_LANES; lane++)
-        for (unsigned k = 0; k < 16; k++) assert_int_equal(shared_bytes[lane * 16 + k], k < lane % 17 ? pattern(lane * 16 + k) : 0);
+        for (unsigned k = 0; k < 16; k++)
+            assert_int_equal(shared_bytes[lane * 16 + k], k < lane % 17 ? pattern(lane * 16 + k) : 0);
     fixture_set32(44, 7, 17);
-    fails("cp.async.cg.shared.global [r40], [d42], #n16, r44", FULL_MASK, FAULT_OUT_OF_BOUNDS, "src-size of 17 bytes, more than the 16");
-    fails("cp.async.ca.shared.global [r40], [d42], #n4, #n5", FULL_MASK, FAULT_OUT_OF_BOUNDS, "src-size of 5 bytes, more than the 4");
+    fails("cp.async.cg.shared.global [r40], [d42], #n16, r44", FULL_MASK, FAULT_OUT_OF_BOUNDS,
+          "src-size of 17 bytes, more than the 16");
+    fails("cp.async.ca.shared.global [r40], [d42], #n4, #n5", FULL_MASK, FAULT_OUT_OF_BOUNDS,
+          "src-size of 5 bytes, more than the 4");
     fails("cp.async.ca.shared.global [r40], [d42], #n12", FULL_MASK, FAULT_TRAP, "cp.async.ca of 12 bytes: it copies 4, 8 or 16");
     fails("cp.async.cg.shared.global [r40], [d42], #n8", FULL_MASK, FAULT_TRAP, "cp.async.cg of 8 bytes: it copies 16");
 }
@@ -116,11 +121,15 @@ static void forms(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "cp.ca.shared.global [r40], [d42], #n4", "cp.async.shared.global [r40], [d42], #n4", "cp.async.cv.shared.global [r40], [d42], #n4",
-        "cp.async.ca.global.global [d40], [d42], #n4", "cp.async.ca.shared.shared [r40], [r42], #n4", "cp.async.ca.shared [r40], [d42], #n4",
-        "cp.async.ca.shared.global [r40], [d42], r44", "cp.async.ca.shared.global [r40], [d42]", "cp.async.ca.shared.global [r40], d42, #n4",
+        "cp.ca.shared.global [r40], [d42], #n4", "cp.async.shared.global [r40], [d42], #n4",
+        "cp.async.cv.shared.global [r40], [d42], #n4",
+        "cp.async.ca.global.global [d40], [d42], #n4", "cp.async.ca.shared.shared [r40], [r42], #n4",
+        "cp.async.ca.shared [r40], [d42], #n4",
+        "cp.async.ca.shared.global [r40], [d42], r44", "cp.async.ca.shared.global [r40], [d42]",
+        "cp.async.ca.shared.global [r40], d42, #n4",
         "cp.async.ca.shared.global [r40], [d42], #n4, p44", "cp.async.ca.shared.global [r40], [d42], #n4, d44",
-        "cp.async.ca.shared.global [r40], [d42], #n4, #n4, d44", "cp.async.wait_group", "cp.async.wait_group r40", "cp.async.wait_all #n0",
+        "cp.async.ca.shared.global [r40], [d42], #n4, #n4, d44", "cp.async.wait_group", "cp.async.wait_group r40",
+        "cp.async.wait_all #n0",
         "cp.async.commit_group #n0", "cp.commit_group", "cp.async.ca.commit_group"};
     start(0);
     for (unsigned n = 0; n < sizeof bad / sizeof *bad; n++)
@@ -227,7 +236,8 @@ static void random_programs(void **state)
                 passes("cp.async.ca.shared.global [r40], [d42], #n4", mask);
                 for (unsigned lane = 0; lane < PTX_LANES; lane++)
                     if (mask >> lane & 1)
-                        copies[copy_count++] = (copy){lane, step * 128 + lane * 4, (unsigned)(fixture_get64(42, lane) - base), committed[lane], 0};
+                        copies[copy_count++] = (copy){lane, step * 128 + lane * 4, (unsigned)(fixture_get64(42, lane) - base),
+                                                      committed[lane], 0};
             }
             for (unsigned n = 0; n < copy_count; n++) expect(copies[n].target, 4, copies[n].done, copies[n].source);
         }
@@ -239,7 +249,8 @@ static void random_programs(void **state)
 static void sources_are_checked(void **state)
 {
     (void)state;
-    static const char whole[] = "cp.async.cg.shared.global [r40], [d42], #n16", part[] = "cp.async.cg.shared.global [r40], [d42], #n16, r44";
+    static const char whole[] = "cp.async.cg.shared.global [r40], [d42], #n16";
+    static const char part[] = "cp.async.cg.shared.global [r40], [d42], #n16, r44";
     start(CHECK_ALL);
     addresses(0, 0, 16);
     fixture_set64(42, 4, base + BYTES);
@@ -280,10 +291,12 @@ static void sources_are_checked(void **state)
     fails(part, 1, FAULT_UNINITIALISED, "read of 7 bytes");
     fixture_set32(44, 0, 9);
     fails(part, 1, FAULT_OUT_OF_BOUNDS, "the last 1 byte of it past the end of an allocation of 24 bytes");
-    fixture.launch.regions[0] = (operand_region){.name = "A", .base = fresh, .row_bytes = 20, .row_step = 20, .rows = 1, .items = 1};
+    fixture.launch.regions[0] = (operand_region){.name = "A", .base = fresh, .row_bytes = 20, .row_step = 20, .rows = 1,
+                                                 .items = 1};
     fixture.launch.region_count = 1;
     fixture_set32(44, 0, 5);
-    fails(part, 1, FAULT_OUTSIDE_OPERAND, "read of 5 bytes past the end of row 0 of A (bytes 16 to 20 of a row of 20), past the last row of A");
+    fails(part, 1, FAULT_OUTSIDE_OPERAND,
+          "read of 5 bytes past the end of row 0 of A (bytes 16 to 20 of a row of 20), past the last row of A");
     fixture_set32(44, 0, 4);
     passes(part, 1);
 }
@@ -295,7 +308,8 @@ static void destinations_are_checked(void **state)
     start(CHECK_ALL);
     addresses(0, 0, 16);
     passes(copy_text, FULL_MASK);
-    fails("ld.shared.u32 r50, [r40+12]", 1u << 5, FAULT_ASYNC_NOT_WAITED, "read of shared byte 0x45c while the cp.async of thread (5, 0, 0)");
+    fails("ld.shared.u32 r50, [r40+12]", 1u << 5, FAULT_ASYNC_NOT_WAITED,
+          "read of shared byte 0x45c while the cp.async of thread (5, 0, 0)");
     fails("st.shared.u8 [r40+3], b50", 1u << 5, FAULT_RACE, "is not waited for");
     fails(copy_text, FULL_MASK, FAULT_RACE, "another cp.async of shared byte 0x400");
     start(CHECK_ALL);
@@ -340,8 +354,11 @@ static void counted(void **state)
     passes("cp.async.cg.shared.global [r40], [d42], #n16, #n0", FULL_MASK);
     assert_int_equal(fixture.counters.global_load_requests, 2);
     assert_int_equal(fixture.counters.shared_store_requests, 3);
+    passes("cp.async.cg.shared.global [r40], [d42], #n16, #n3", FULL_MASK);
+    assert_int_equal(fixture.counters.global_load_requests, 3);
+    assert_int_equal(fixture.counters.global_load_sectors, 34);
     passes("cp.async.wait_all", FULL_MASK);
-    assert_int_equal(fixture.counters.shared_store_requests, 3);
+    assert_int_equal(fixture.counters.shared_store_requests, 4);
     assert_int_equal(fixture.counters.shared_load_requests, 0);
 }
 

@@ -86,7 +86,7 @@ static void single_operations(void **state)
         {"inc.u32", 4, 8, 7, 0, 0, 0},
         {"dec.u32", 4, 5, 7, 0, 4, 4},
         {"dec.u32", 4, 0, 7, 0, 7, 7},
-        {"dec.u32", 4, 8, 7, 0, 7, 7},
+        {"dec.u32", 4, 9, 7, 0, 7, 7},
         {"min.u32", 4, 0xffffffff, 1, 0, 1, 1},
         {"max.u32", 4, 0xffffffff, 1, 0, 0xffffffff, 0xffffffff},
         {"min.s32", 4, 0xffffffff, 1, 0, 0xffffffff, 0xffffffff},
@@ -98,6 +98,7 @@ static void single_operations(void **state)
         {"add.f32", 4, 0x3f800000, 0x40000000, 0, 0x40400000, 0x40400000},
         {"add.f32", 4, 0x3f800000, 0x33800000, 0, 0x3f800000, 0x3f800000}, /* half a unit: to even */
         {"add.f32", 4, 0x00000001, 0x00000001, 0, 0x00000000, 0x00000002}, /* denormals */
+        {"add.f32", 4, 0x00400000, 0x00400000, 0, 0x00000000, 0x00800000},
         {"add.f32", 4, 0x80000001, 0x80000001, 0, 0x80000000, 0x80000002},
         {"add.f32", 4, 0x00800001, 0x80800000, 0, 0x00000000, 0x00000001},
         {"add.f32", 4, 0x7f800000, 0xff800000, 0, 0x7fffffff, 0x7fffffff},
@@ -108,7 +109,8 @@ static void single_operations(void **state)
         {"add.noftz.f16", 2, F16(65504), F16(32), 0, F16(65536.0f), F16(65536.0f)},
         {"add.noftz.bf16", 2, BF16(1.5f), BF16(0.25f), 0, BF16(1.75f), BF16(1.75f)},
         {"add.noftz.bf16", 2, 1, 1, 0, 2, 2},
-        {"add.noftz.f16x2", 4, (uint32_t)F16(2) << 16 | F16(1), (uint32_t)F16(0.5f) << 16 | F16(-1), 0, (uint32_t)F16(2.5f) << 16, (uint32_t)F16(2.5f) << 16},
+        {"add.noftz.f16x2", 4, (uint32_t)F16(2) << 16 | F16(1), (uint32_t)F16(0.5f) << 16 | F16(-1), 0, (uint32_t)F16(2.5f) << 16,
+         (uint32_t)F16(2.5f) << 16},
         {"add.noftz.bf16x2", 4, (uint32_t)BF16(2) << 16 | BF16(1), (uint32_t)BF16(0.5f) << 16 | BF16(-3), 0,
          (uint32_t)BF16(2.5f) << 16 | BF16(-2), (uint32_t)BF16(2.5f) << 16 | BF16(-2)}};
     for (unsigned n = 0; n < sizeof rows / sizeof *rows; n++)
@@ -122,7 +124,8 @@ static void single_operations(void **state)
                 start(0);
                 if (!is_red) sprintf(first, "%c60, ", letter);
                 if (is_cas) sprintf(third, ", %c54", letter);
-                sprintf(text, "%s%s.%s %s[d40], %c50%s", is_red ? "red" : "atom", names[space], rows[n].name, first, letter, third);
+                sprintf(text, "%s%s.%s %s[d40], %c50%s", is_red ? "red" : "atom", names[space], rows[n].name, first, letter,
+                        third);
                 uint8_t *at = in_global ? where->data + 16 : shared_bytes + 16;
                 write_bytes(at, rows[n].old, rows[n].bytes);
                 write_bytes(at + rows[n].bytes, 0x77, 1);
@@ -159,18 +162,24 @@ static void lanes_in_order(void **state)
     for (unsigned lane = 0; lane < PTX_LANES; lane++) assert_int_equal(fixture_get32(60, lane), lane % 16 ? lane : 0);
     passes("red.shared.max.u32 [r42], #40", FULL_MASK);
     assert_int_equal(read_bytes(shared_bytes, 8), 40ull << 32 | 40);
+    write_bytes(where->data + 8, 0xffff, 2);
+    passes("atom.global.cas.b16 h60, [d40], #n-1, #n5", 1);
+    assert_int_equal(read_bytes(where->data + 8, 2), 5);
     passes("atom.shared.add.u32 _, [r42], #-1", 1);
     assert_int_equal(read_bytes(shared_bytes, 4), 39);
     assert_int_equal(fixture.counters.shared_store_requests, 3);
-    assert_int_equal(fixture.counters.global_store_sectors, 1);
+    assert_int_equal(fixture.counters.global_store_sectors, 2);
     fails("ld.shared.u32 r60, [r42]", FULL_MASK, FAULT_RACE, "changed by an atomic");
 }
+
+static pthread_barrier_t both;
 
 static void *add_often(void *user)
 {
     warp w = fixture.warp;
     (void)user;
-    for (int n = 0; n < 2000; n++) fixture.instruction.run(&w, &fixture.instruction, FULL_MASK);
+    pthread_barrier_wait(&both);
+    for (int n = 0; n < 8000; n++) fixture.instruction.run(&w, &fixture.instruction, FULL_MASK);
     return NULL;
 }
 
@@ -178,8 +187,9 @@ static void two_threads(void **state)
 {
     (void)state;
     static const struct { const char *text; uint64_t step, sum; unsigned bytes; } rows[] = {
-        {"red.global.add.u32 [d40], r50", 1, 128000, 4}, {"red.global.add.u64 [d40], d50", 1ull << 33, 128000ull << 33, 8},
-        {"red.global.add.f32 [d40], r50", 0x3f800000, 0x47fa0000, 4}};
+        {"red.global.add.u32 [d40], r50", 1, 512000, 4}, {"red.global.add.u64 [d40], d50", 1ull << 33, 512000ull << 33, 8},
+        {"red.global.add.f32 [d40], r50", 0x3f800000, 0x48fa0000, 4}};
+    assert_int_equal(pthread_barrier_init(&both, NULL, 2), 0);
     for (unsigned n = 0; n < sizeof rows / sizeof *rows; n++) {
         pthread_t other;
         start(0);
@@ -196,6 +206,7 @@ static void two_threads(void **state)
         pthread_join(other, NULL);
         assert_int_equal(read_bytes(where->data, rows[n].bytes), rows[n].sum);
     }
+    pthread_barrier_destroy(&both);
 }
 
 /* ---- matrices ---- */
@@ -242,9 +253,11 @@ static void matrices(void **state)
                 char text[128];
                 start(0);
                 set_rows(count);
-                for (unsigned lane = 0; lane < PTX_LANES; lane++) fixture_set64(44, lane, SHARED_WINDOW + fixture_get32(40, lane));
+                for (unsigned lane = 0; lane < PTX_LANES; lane++)
+                    fixture_set64(44, lane, SHARED_WINDOW + fixture_get32(40, lane));
                 for (unsigned j = 0; j < count; j++)
-                    for (unsigned i = 0; i < 64; i++) write_bytes(shared_bytes + row_offset(j, i / 8) + i % 8 * 2, element(j, i / 8, i % 8), 2);
+                    for (unsigned i = 0; i < 64; i++)
+                        write_bytes(shared_bytes + row_offset(j, i / 8) + i % 8 * 2, element(j, i / 8, i % 8), 2);
                 matrix_text(text, "ldmatrix", count, trans, generic);
                 passes(text, FULL_MASK);
                 for (unsigned j = 0; j < 4; j++)
@@ -252,7 +265,8 @@ static void matrices(void **state)
                         for (unsigned h = 0; h < 2; h++) {
                             unsigned row, column;
                             place_of(lane, h, trans, &row, &column);
-                            assert_int_equal(fixture_get32(50 + 2 * j, lane) >> 16 * h & 0xffff, j < count ? element(j, row, column) : 0);
+                            assert_int_equal(fixture_get32(50 + 2 * j, lane) >> 16 * h & 0xffff,
+                                             j < count ? element(j, row, column) : 0);
                         }
                 uint8_t before[SHARED];
                 memcpy(before, shared_bytes, SHARED);
@@ -292,7 +306,8 @@ static void matrix_checks(void **state)
     fails(load, FULL_MASK, FAULT_OUT_OF_BOUNDS, "read of 16 bytes at shared address");
     fails(store, FULL_MASK, FAULT_OUT_OF_BOUNDS, "write of 16 bytes at shared address");
     fixture_set32(40, 15, SHARED_BASE);
-    for (unsigned lane = 0; lane < PTX_LANES; lane++) fixture_set64(44, lane, lane == 6 ? base : SHARED_WINDOW + SHARED_BASE + lane * 16);
+    for (unsigned lane = 0; lane < PTX_LANES; lane++)
+        fixture_set64(44, lane, lane == 6 ? base : SHARED_WINDOW + SHARED_BASE + lane * 16);
     fails("ldmatrix.sync.aligned.m8n8.x1.b16 r50, [d44]", FULL_MASK, FAULT_OUT_OF_BOUNDS, "is not in shared memory");
 }
 
@@ -301,7 +316,8 @@ static void matrix_conflicts(void **state)
 {
     (void)state;
     static const char text[] = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r50,r52,r54,r56}, [r40]";
-    static const struct { unsigned step, swizzle; uint64_t cycles; } rows[] = {{64, 0, 16}, {64, 1, 4}, {80, 0, 4}, {128, 0, 32}, {16, 0, 4}};
+    static const struct { unsigned step, swizzle; uint64_t cycles; } rows[] = {{64, 0, 16}, {64, 1, 4}, {80, 0, 4}, {128, 0, 32},
+                                                                               {16, 0, 4}};
     for (unsigned n = 0; n < sizeof rows / sizeof *rows; n++) {
         start(0);
         for (unsigned lane = 0; lane < PTX_LANES; lane++)

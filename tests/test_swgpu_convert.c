@@ -348,13 +348,14 @@ static void f64_narrows_to_f32(void **state)
         for (unsigned k = 0; k < 3000; k++) {
             uint64_t x = reference_random(&seed), y = reference_random(&seed);
             double value = k < COUNT(reals) ? reals[k] : double_of((x & 0x800fffffffffffffull) | (870 + y % 290) << 52);
-            if (k % 16 == 1) value = copysign(0x1p-126 - ldexp((double)(y % 4), -151 - (int)(y / 4 % 3)), value);
+            if (k % 16 == 1) value = copysign(0x1p-126 - ldexp((double)(y % 5), -152 - (int)(y / 8 % 3)), value);
             if (k % 3 == 0) value = double_of(bits64_of(value) & ~0xfffffffull); /* more ties */
             set('d', bits64_of(value));
             fixture_again(FULL_MASK);
             float f = narrowed(value, modes[m % 4]);
             uint32_t expected = isnan(f) ? 0x7fffffff : bits_of(f);
-            if (ftz && fabs(value) < 0x1p-126) expected &= 0x80000000; /* before rounding */
+            /* denormal after rounding to 24 bits, as seen on a GPU: its magnitude times 2^40 is rounded there */
+            if (ftz && fabsf(narrowed(value * 0x1p40, modes[m % 4])) < 0x1p-86f) expected &= 0x80000000;
             if (get('r') != expected) fail_msg("%s of %a: 0x%llx", text, value, (unsigned long long)get('r'));
         }
     }

@@ -340,7 +340,8 @@ static void attributes_of_functions(void **state)
     CUmodule module = load_text(HEADER ".const .align 4 .b8 fixed[16];\n.visible .entry local() { .local .align 4 .b8 l[24];\n"
                                 " .reg .b64 %d1; mov.u64 %d1, l; st.local.u32 [%d1], 5; ret; }\n"
                                 KERNEL_NONE KERNEL_BOUND KERNEL_SHARED KERNEL_REQUIRED);
-    CUfunction none = get_function(module, "none"), bound = get_function(module, "bound"), shares = get_function(module, "shares");
+    CUfunction none = get_function(module, "none"), bound = get_function(module, "bound"),
+               shares = get_function(module, "shares");
     const CUfunction_attribute dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     int value = 3;

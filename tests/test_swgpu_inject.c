@@ -161,7 +161,8 @@ static void a_launch_does_not_run(void **state)
     uint32_t seen[32];
     void *parameters[] = {&out};
     assert_int_equal(cuMemsetD32(out, 1000, 32), CUDA_SUCCESS);
-    const swgpu_operand nothing = {.name = "N", .base = out, .rows = 1, .row_bytes = 4, .row_step_bytes = 4, .items = 1, .writable = 1};
+    const swgpu_operand nothing = {.name = "N", .base = out, .rows = 1, .row_bytes = 4, .row_step_bytes = 4, .items = 1,
+                                   .writable = 1};
     assert_int_equal(swgpuDescribeLaunch(&nothing, 1, 1), CUDA_SUCCESS);
     assert_int_equal(launch_1d(get_function(module, "tid"), 1, 32, parameters), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     assert_int_equal(cuMemcpyDtoH(seen, out, sizeof seen), CUDA_SUCCESS);

@@ -35,6 +35,7 @@ static void registers_are_estimated(void **state)
     assert_int_equal(estimate("", "u16", "h", 7, "mov.u32 %r1, 1; mov.u32 %r2, 1; st.global.u32 [%rd1], %r1; st.global.u32 [%rd1], %r2;"), 24);
     /* Predicates, constants and special registers are free. */
     assert_int_equal(estimate("", "f32", "f", 8, "setp.eq.f32 %p1, %f2, 0f00000000; setp.eq.f32 %p2, %f3, 0f40000000; st.global.u32 [%rd1], %tid.x; @%p1 st.global.u32 [%rd1], 5; @%p2 bra x; x:"), 16);
+    assert_int_equal(estimate("", "f32", "f", 8, ".shared .b32 s, t; st.shared.u32 [s], 1; st.shared.u32 [t], 2;"), 16);
     /* What is written and never read still needs its place, and what is dead does not. */
     assert_int_equal(estimate("", "f32", "f", 4, "ld.global.v4.f32 {%f20, %f21, %f22, %f23}, [%rd1];"), 16);
     assert_int_equal(estimate("", "f32", "f", 5, "ld.global.v4.f32 {%f20, %f21, %f22, %f23}, [%rd1];"), 24);
@@ -67,6 +68,17 @@ static void loops_and_guards_keep_values(void **state)
     snprintf(text, sizeof text, "%s%s", loads, stores);
     assert_int_equal(good(kernel_text(text, plain, ""))->registers, 16);
     assert_int_equal(good(kernel_text(text, guarded, ""))->registers, 24);
+    /* The same in a block of its own. */
+    snprintf(text, sizeof text, "%s%s bra next; next:", loads, stores);
+    assert_int_equal(good(kernel_text(text, plain, ""))->registers, 16);
+    assert_int_equal(good(kernel_text(text, guarded, ""))->registers, 24);
+    /* 5 values go round through three blocks; the middle one needs 4 words more, and the address takes 2. */
+    static const char start[] = "mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r6, 0;\n"
+                                "top: st.global.v4.u32 [%rd1], {%r2, %r3, %r4, %r5}; st.global.u32 [%rd1], %r6; @%p1 bra middle;\n";
+    static const char middle[] = "middle: ld.global.v4.u32 {%r12, %r13, %r14, %r15}, [%rd1]; st.global.v4.u32 [%rd1], {%r12, %r13, %r14, %r15};\n"
+                                 "@%p2 bra end;\n";
+    assert_int_equal(good(kernel_text(start, middle, "end: @%p3 bra top; ret;"))->registers, 24);
+    assert_int_equal(good(kernel_text(start, middle, "end: @%p3 bra middle; ret;"))->registers, 16);
 }
 
 static void estimates_are_capped(void **state)

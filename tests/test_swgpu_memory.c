@@ -297,7 +297,8 @@ static void banks_by_brute_force(void **state)
         uint64_t address[32];
         uint32_t mask = round % 3 ? (uint32_t)rand() * 2654435761u : FULL_MASK;
         if (!mask) mask = 1;
-        for (unsigned lane = 0; lane < 32; lane++) address[lane] = SHARED_BASE + (uint64_t)rand() % 64 * bytes * (round % 2 ? 1 : 8);
+        const uint64_t step = bytes * (round % 2 ? 1u : 8u);
+        for (unsigned lane = 0; lane < 32; lane++) address[lane] = SHARED_BASE + (uint64_t)rand() % 64 * step;
         uint64_t cycles = 0, parts = 0;
         for (unsigned first = 0; first < 32; first += lanes) {
             static uint8_t used[1 << 16]; /* per word */

@@ -92,7 +92,8 @@ static void occupancy_as_an_h200_answers(void **state)
         int threads;
         uint64_t shared;
         int blocks;
-    } rows[] = {{32, 0, 32}, {256, 0, 8}, {512, 0, 4}, {768, 0, 2}, {1024, 0, 2}, {64, 10000, 20}, {64, 60000, 3}, {64, 231424, 1}};
+    } rows[] = {{32, 0, 32}, {256, 0, 8}, {512, 0, 4}, {768, 0, 2}, {1024, 0, 2}, {64, 10000, 20}, {64, 60000, 3},
+                {64, 231424, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(models_blocks_per_sm(m, rows[i].threads, 8, rows[i].shared), rows[i].blocks);
     assert_int_equal(models_blocks_per_sm(m, 256, 255, 0), 1); /* 8 warps of 8192 registers are all there are */
@@ -259,7 +260,8 @@ static void errors_have_names_and_texts(void **state)
         E(CUDA_SUCCESS), E(CUDA_ERROR_INVALID_VALUE), E(CUDA_ERROR_OUT_OF_MEMORY), E(CUDA_ERROR_NOT_INITIALIZED),
         E(CUDA_ERROR_STUB_LIBRARY), E(CUDA_ERROR_DEVICE_UNAVAILABLE), E(CUDA_ERROR_NO_DEVICE), E(CUDA_ERROR_INVALID_DEVICE),
         E(CUDA_ERROR_INVALID_IMAGE), E(CUDA_ERROR_INVALID_CONTEXT), E(CUDA_ERROR_NO_BINARY_FOR_GPU), E(CUDA_ERROR_INVALID_PTX),
-        E(CUDA_ERROR_UNSUPPORTED_PTX_VERSION), E(CUDA_ERROR_INVALID_SOURCE), E(CUDA_ERROR_INVALID_HANDLE), E(CUDA_ERROR_NOT_FOUND),
+        E(CUDA_ERROR_UNSUPPORTED_PTX_VERSION), E(CUDA_ERROR_INVALID_SOURCE), E(CUDA_ERROR_INVALID_HANDLE),
+        E(CUDA_ERROR_NOT_FOUND),
         E(CUDA_ERROR_NOT_READY), E(CUDA_ERROR_ILLEGAL_ADDRESS), E(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES),
         E(CUDA_ERROR_LAUNCH_TIMEOUT), E(CUDA_ERROR_CONTEXT_IS_DESTROYED), E(CUDA_ERROR_ILLEGAL_INSTRUCTION),
         E(CUDA_ERROR_MISALIGNED_ADDRESS), E(CUDA_ERROR_LAUNCH_FAILED), E(CUDA_ERROR_NOT_SUPPORTED), E(CUDA_ERROR_TIMEOUT),

@@ -71,6 +71,9 @@ static void lines_and_files(void **state)
         assert_int_equal(l->line, expected[n][1]);
     }
     assert_int_equal(k->instructions[3].location, 0);
+    k = good(HEADER "/* a\ncomment\n*/ // more\n.entry k { ret; }");
+    assert_int_equal(k->instructions[0].line, 7);
+    assert_int_equal(k->instructions[0].column, 12);
     /* A file that is never named. */
     k = good(KERNEL(".loc 7 5 1\nret;"));
     assert_int_equal(module->locations[k->instructions[0].location].file, 0);
@@ -115,9 +118,9 @@ static void variables_and_initial_values(void **state)
     assert_int_equal(variable("bytes")->alignment, 16);
     assert_int_equal(variable("floats")->space, SPACE_CONST);
     good(HEADER ".global .b16 g[2][3] = {{1}, {2, 3}};\n.global .b8 o[][2] = {{1}, {2, 3}, {4}};\n.global .f64 d = 0f3FC00000;\n"
-                ".global .v2 .b32 v[2] = {{1, 2}, {3, 4}}; .global .b32 two, lists[2] = {7};");
+                ".global .v2 .b32 v[2] = {{1, 2}, {3, 4}}; .global .b32 two, lists[2] = {7}; .global .b8 flat[][2] = {5, 6, 7};");
     const uint16_t grid[] = {1, 0, 0, 2, 3, 0};
-    const uint8_t rows[] = {1, 0, 2, 3, 4, 0};
+    const uint8_t rows[] = {1, 0, 2, 3, 4, 0}, flat[] = {5, 6, 7, 0};
     const double half = 1.5;
     const uint32_t vectors[] = {1, 2, 3, 4}, list[] = {7, 0};
     initial_is("g", grid, 12);
@@ -125,6 +128,7 @@ static void variables_and_initial_values(void **state)
     initial_is("d", &half, 8);
     initial_is("v", vectors, 16);
     initial_is("lists", list, 8);
+    initial_is("flat", flat, 4);
     assert_null(variable("two")->initial);
 }
 
@@ -167,6 +171,11 @@ static void places_of_variables(void **state)
     assert_int_equal(k->required[0] * k->required[1] * k->required[2], 32);
     assert_int_equal(k->max_threads, 32);
     assert_int_equal(k->max_registers, 64);
+    k = good(HEADER ".entry k .reqntid 8, 2, 2 .maxntid 64 .maxnctapersm 3 .noreturn { ret; }");
+    assert_int_equal(k->max_threads, 32);
+    assert_int_equal(k->required[0], 8);
+    assert_int_equal(k->required[2], 2);
+    assert_int_equal(k->min_blocks, 3);
 }
 
 /* Each kernel has the module's variables and its own; a variable that comes late still goes before the kernels'. */
@@ -268,12 +277,78 @@ static void integers_in_each_base(void **state)
         is_constant(k, operand(&k->instructions[1], 1, 0), (uint32_t)table[t].value, 32);
         is_constant(k, operand(&k->instructions[2], 1, 0), (uint16_t)table[t].value, 16);
     }
-    const char *const malformed[] = {"08", "0x", "0b2", "1a", "0f3F80000", "0f3F8000000", "0d00", "18446744073709551616", "1.5.5", "12UU"};
-    for (size_t t = 0; t < sizeof malformed / sizeof *malformed; t++) {
-        char text[200];
-        snprintf(text, sizeof text, HEADER ".entry k { .reg .f64 d; mov.f64 d, %s; }", malformed[t]);
-        char error[300];
-        assert_int_equal(parse(text, strlen(text), error, sizeof error), PTX_SYNTAX);
+    static const struct {
+        const char *text, *error;
+    } malformed[] = {{"08", "a malformed number"}, {"0x", "a malformed number"}, {"0b2", "a malformed number"}, {"1a", "a malformed number"},
+                     {"12UU", "a malformed number"}, {"1.5.5", "\",\" or \";\" is needed here, not \".5\""},
+                     {"0f3F80000", "0f needs 8 hexadecimal digits"}, {"0f3F8000000", "0f needs 8 hexadecimal digits"},
+                     {"0f3F800000g", "0f needs 8 hexadecimal digits"}, {"0d00", "0d needs 16 hexadecimal digits"},
+                     {"18446744073709551616", "a number of more than 64 bits"}, {"0x10000000000000000", "a number of more than 64 bits"},
+                     {"1.000000000000000000000000000000000000000000000000000000000000000000000000000000000000000", "a number too long"}};
+    for (size_t t = 0; t < sizeof malformed / sizeof *malformed; t++)
+        bad_with(kernel_text("mov.b64 %rd1, ", malformed[t].text, ";"), PTX_SYNTAX, malformed[t].error);
+}
+
+/* The widths of all operands, from each instruction whose operands are not all of its first type. */
+static void how_wide_each_operand_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *bits;
+    } table[] = {
+        {"add.s32 %r1, %r2, 3;", "32 32 32 "}, {"add.s64 %rd1, %rd2, 3;", "64 64 64 "}, {"mul.lo.s64 %rd1, %rd2, 3;", "64 64 64 "},
+        {"mul.wide.s32 %rd1, %r1, 3;", "64 32 32 "}, {"mul.wide.u16 %r1, %h1, 3;", "32 16 16 "}, {"mad.wide.u32 %rd1, %r1, 3, 4;", "64 32 32 64 "},
+        {"mad.wide.s16 %r1, %h1, 3, 4;", "32 16 16 32 "}, {"mad.lo.s32 %r1, %r1, 3, 4;", "32 32 32 32 "}, {"dp4a.s32.u32 %r1, %r2, %r3, 4;", "32 32 32 32 "},
+        {"testp.finite.f64 %p1, %d1;", "1 64 "}, {"shl.b64 %rd1, %rd2, 3;", "64 64 32 "}, {"shr.u64 %rd1, %rd2, 3;", "64 64 32 "},
+        {"shr.s16 %h1, %h2, 3;", "16 16 32 "}, {"shf.l.wrap.b32 %r1, %r2, %r3, 3;", "32 32 32 32 "}, {"bfe.u64 %rd1, %rd2, 3, 4;", "64 64 32 32 "},
+        {"bfi.b64 %rd1, %rd2, %rd3, 3, 4;", "64 64 64 32 32 "}, {"bfind.u64 %r1, %rd2;", "32 64 "}, {"popc.b64 %r1, %rd2;", "32 64 "},
+        {"clz.b64 %r1, %rd2;", "32 64 "}, {"brev.b64 %rd1, %rd2;", "64 64 "}, {"setp.lt.s64 %p1, %rd2, 3;", "1 64 64 "},
+        {"setp.lt.and.s64 %p1|%p2, %rd2, 3, %p3;", "1 1 64 64 1 "}, {"set.lt.u32.f64 %r1, %d1, 0d0000000000000000;", "32 64 64 "},
+        {"selp.b64 %rd1, 3, %rd2, %p1;", "64 64 64 1 "}, {"slct.b64.s32 %rd1, %rd2, 3, %r1;", "64 64 64 32 "}, {"cvt.u64.u32 %rd1, %r2;", "64 32 "},
+        {"cvt.u32.u64 %r1, 3;", "32 64 "}, {"cvt.u16.u32 %h1, 70000;", "16 32 "}, {"isspacep.shared %p1, %rd1;", "1 64 "},
+        {"st.global.u16 [%rd1], 70000;", "64 16 "}, {"atom.global.add.u64 %rd1, [%rd2], 3;", "64 64 64 "},
+        {"atom.shared.cas.b32 %r1, [%r2], 3, 4;", "32 32 32 32 "}, {"red.global.add.u32 [%rd2], 3;", "64 32 "},
+        {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];", "32 32 "}, {"movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;", "32 32 "},
+        {"shfl.sync.idx.b32 %r1|%p1, %r2, 3, 31, -1;", "32 1 32 32 32 32 "}, {"vote.sync.any.pred %p1, !%p2, -1;", "1 1 32 "},
+        {"vote.sync.ballot.b32 %r1, 1, -1;", "32 1 32 "}, {"match.any.sync.b64 %r1, %rd2, -1;", "32 64 32 "}, {"redux.sync.add.s32 %r1, %r2, -1;", "32 32 32 "},
+        {"activemask.b32 %r1;", "32 "}, {"bar.sync 1, 64;", "32 32 "}, {"nanosleep.u32 5;", "32 "}, {"and.pred %p1, %p2, 1;", "1 1 1 "},
+        {"mov.b64 {%h1, %h2, %h3, _}, %rd1;", "16 16 16 16 64 "}, {"mov.b64 %rd1, {%r1, 3};", "64 32 32 "}, {"ld.local.u32 %r1, [%r2];", "32 32 "},
+        {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d3}, {%d4}, {%d5, %d6};", "64 64 64 64 64 64 "},
+        {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};",
+         "32 32 32 32 32 32 32 32 32 32 32 32 32 32 "},
+    };
+    for (size_t t = 0; t < sizeof table / sizeof *table; t++) {
+        const ptx_instruction *i = &good(kernel_text(table[t].text, "", ""))->instructions[0];
+        char bits[200] = "";
+        for (unsigned g = 0; g < i->groups; g++)
+            for (unsigned e = 0; e < i->count[g]; e++) sprintf(bits + strlen(bits), "%u ", operand(i, g, e)->bits);
+        if (strcmp(bits, table[t].bits)) fail_msg("%s: %s, not %s", table[t].text, bits, table[t].bits);
+    }
+}
+
+static void special_registers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t slot;
+        unsigned bits, clock;
+    } table[] = {
+        {"%tid.x", SPECIAL_TID_X, 32, 0}, {"%tid.y", SPECIAL_TID_Y, 32, 0}, {"%tid.z", SPECIAL_TID_Z, 32, 0}, {"%ntid.x", SPECIAL_NTID_X, 32, 0},
+        {"%ntid.y", SPECIAL_NTID_Y, 32, 0}, {"%ntid.z", SPECIAL_NTID_Z, 32, 0}, {"%ctaid.x", SPECIAL_CTAID_X, 32, 0},
+        {"%ctaid.y", SPECIAL_CTAID_Y, 32, 0}, {"%ctaid.z", SPECIAL_CTAID_Z, 32, 0}, {"%nctaid.x", SPECIAL_NCTAID_X, 32, 0},
+        {"%nctaid.y", SPECIAL_NCTAID_Y, 32, 0}, {"%nctaid.z", SPECIAL_NCTAID_Z, 32, 0}, {"%laneid", SPECIAL_LANEID, 32, 0},
+        {"%warpid", SPECIAL_WARPID, 32, 0}, {"%nwarpid", SPECIAL_NWARPID, 32, 0}, {"%smid", SPECIAL_SMID, 32, 0}, {"%nsmid", SPECIAL_NSMID, 32, 0},
+        {"%lanemask_eq", SPECIAL_LANEMASK_EQ, 32, 0}, {"%lanemask_le", SPECIAL_LANEMASK_LE, 32, 0}, {"%lanemask_lt", SPECIAL_LANEMASK_LT, 32, 0},
+        {"%lanemask_ge", SPECIAL_LANEMASK_GE, 32, 0}, {"%lanemask_gt", SPECIAL_LANEMASK_GT, 32, 0},
+        {"%dynamic_smem_size", SPECIAL_DYNAMIC_SMEM_SIZE, 32, 0}, {"%total_smem_size", SPECIAL_TOTAL_SMEM_SIZE, 32, 0},
+        {"%clock", SPECIAL_CLOCK, 32, 1}, {"%clock64", SPECIAL_CLOCK64, 64, 1}, {"%globaltimer", SPECIAL_GLOBALTIMER, 64, 1},
+    };
+    for (size_t t = 0; t < sizeof table / sizeof *table; t++) {
+        const ptx_kernel *k = good(kernel_text(table[t].bits == 64 ? "mov.u64 %rd1, " : "mov.u32 %r1, ", table[t].name, ";"));
+        assert_int_equal(operand(&k->instructions[0], 1, 0)->slot, table[t].slot);
+        assert_int_equal(operand(&k->instructions[0], 1, 0)->bits, table[t].bits);
+        assert_int_equal(k->uses_clock, table[t].clock);
     }
 }
 
@@ -351,6 +426,13 @@ static void scopes_of_names_and_labels(void **state)
     k = good(HEADER ".entry k { .reg .b32 %r<2>; { .reg .b64 %r1<3>; mov.u64 %r12, 0; mov.u32 %r1, 0; } ret; }");
     assert_int_equal(operand(&k->instructions[0], 0, 0)->bits, 64);
     assert_int_equal(operand(&k->instructions[1], 0, 0)->bits, 32);
+    k = good(HEADER ".entry k { .reg .b64 %r1<3>; { .reg .b32 %r<20>; mov.u32 %r12, 0; } { .reg .b64 %r<20>; .reg .b32 x; mov.u32 x, 0; } ret; }");
+    assert_int_equal(operand(&k->instructions[0], 0, 0)->bits, 32);
+    k = good(HEADER ".entry k { .reg .b32 %r<20>; { .reg .b64 %r1<3>; mov.u64 %r12, 0; } { .reg .b64 %r2; mov.u64 %r2, 0; } mov.u32 %r2, 0; ret; }");
+    assert_int_equal(k->count, 4);
+    /* The nearest label of that name, though one farther out comes first in the text. */
+    k = good(KERNEL("l: mov.u32 %r1, 0; { { bra l; } mov.u32 %r2, 0; l: mov.u32 %r3, 0; }"));
+    assert_int_equal(k->instructions[1].target, 3);
     bad_with(KERNEL("mov.u32 %r99, 0;"), PTX_SYNTAX, "%r99 is not declared");
     bad_with(KERNEL("mov.u32 %r01, 0;"), PTX_SYNTAX, "%r01 is not declared");
     bad_with(KERNEL("{ .reg .b32 t; mov.u32 t, 0; } mov.u32 t, 1;"), PTX_SYNTAX, "t is not declared");
@@ -378,6 +460,7 @@ static void calls_are_errors_but_functions_are_not(void **state)
              "call is not supported: f\n");
     bad_with(HEADER ".func f; .entry k { call f; }\n.func (.reg .b32 %r) f (.reg .b32 %s) { { call (%r), f, (%s); } }", PTX_UNSUPPORTED,
              "call is not supported: f, which calls itself (recursion)");
+    bad_with(HEADER ".func f; .entry k { call f; }\n.func f { call g; mov.u64 %rd1, f; }", PTX_UNSUPPORTED, "call is not supported: f\n");
     bad_with(HEADER ".func f {", PTX_SYNTAX, "this \"{\" has no \"}\"");
     bad_with(HEADER ".func f", PTX_SYNTAX, "a function's body is needed here, but the text ends");
     bad_with(KERNEL("brx.idx %r1, t;"), PTX_UNSUPPORTED, "brx is not supported");
@@ -409,7 +492,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_whole_kernel), T(lines_and_files), T(variables_and_initial_values), T(places_of_variables), T(kernels_have_their_own_variables),
-        T(operands_of_each_form), T(integers_in_each_base), T(constants_are_shared), T(optional_operands), T(scopes_of_names_and_labels),
+        T(operands_of_each_form), T(integers_in_each_base), T(how_wide_each_operand_is), T(special_registers),
+        T(constants_are_shared), T(optional_operands), T(scopes_of_names_and_labels),
         T(calls_are_errors_but_functions_are_not), T(a_zero_byte_ends_the_text), T(names_of_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,8 +45,10 @@ static void passes(const char *text, uint64_t address)
     if (run(text, 1u << 3)) fail_msg("%s: %s", text, fixture.fault.text);
 }
 
-static const char load2[] = "ld.global.u16 h50, [d40]", load8[] = "ld.global.u64 d50, [d40]", load16[] = "ld.global.v4.u32 {r50,r51,r52,r53}, [d40]";
-static const char store2[] = "st.global.u16 [d40], h50", store8[] = "st.global.u64 [d40], d50", add4[] = "red.global.add.u32 [d40], r50";
+static const char load2[] = "ld.global.u16 h50, [d40]", load8[] = "ld.global.u64 d50, [d40]";
+static const char load16[] = "ld.global.v4.u32 {r50,r51,r52,r53}, [d40]";
+static const char store2[] = "st.global.u16 [d40], h50", store8[] = "st.global.u64 [d40], d50";
+static const char add4[] = "red.global.add.u32 [d40], r50";
 
 /* A: 5 rows of 96 bytes, 112 apart. B: an input of 2 items of 3 rows of 64, 256 apart, the rows 64 apart. C: 4 rows of
  * 136, 192 apart. */
@@ -54,7 +56,8 @@ static void describe(void)
 {
     const operand_region regions[] = {
         {.name = "A", .base = base, .row_bytes = 96, .row_step = 112, .rows = 5, .items = 1, .writable = 0},
-        {.name = "B", .base = base + 1024, .row_bytes = 64, .row_step = 64, .rows = 3, .items = 2, .item_step = 256, .writable = 0},
+        {.name = "B", .base = base + 1024, .row_bytes = 64, .row_step = 64, .rows = 3, .items = 2, .item_step = 256,
+         .writable = 0},
         {.name = "C", .base = base + 4096, .row_bytes = 136, .row_step = 192, .rows = 4, .items = 1, .writable = 1}};
     memcpy(fixture.launch.regions, regions, sizeof regions);
     fixture.launch.region_count = 3;
@@ -72,16 +75,20 @@ static void texts(void **state)
     passes(load8, c + 3 * 192 + 128);
     passes(add4, c + 4);
     passes(load16, b + 256 + 128 + 48);
-    fails(load16, a + 96, FAULT_OUTSIDE_OPERAND, "read of 16 bytes past the end of row 0 of A (bytes 96 to 111 of a row of 96), in the padding between rows");
+    fails(load16, a + 96, FAULT_OUTSIDE_OPERAND,
+          "read of 16 bytes past the end of row 0 of A (bytes 96 to 111 of a row of 96), in the padding between rows");
     fails(store8, c + 3 * 192 + 136, FAULT_OUTSIDE_OPERAND, "write of 8 bytes past the last row of C, 0 bytes after its end");
-    fails(store8, c + 2 * 192 + 136, FAULT_OUTSIDE_OPERAND, "write of 8 bytes past the end of row 2 of C (bytes 136 to 143 of a row of 136), in the padding between rows");
+    fails(store8, c + 2 * 192 + 136, FAULT_OUTSIDE_OPERAND,
+          "write of 8 bytes past the end of row 2 of C (bytes 136 to 143 of a row of 136), in the padding between rows");
     fails("st.global.v4.u32 [d40], {r50,r51,r52,r53}", c + 192 + 128, FAULT_OUTSIDE_OPERAND,
           "write of 16 bytes past the end of row 1 of C (bytes 128 to 143 of a row of 136)");
-    fails(load16, c + 3 * 192 + 128, FAULT_OUTSIDE_OPERAND, "read of 16 bytes past the end of row 3 of C (bytes 128 to 143 of a row of 136), past the last row of C");
+    fails(load16, c + 3 * 192 + 128, FAULT_OUTSIDE_OPERAND,
+          "read of 16 bytes past the end of row 3 of C (bytes 128 to 143 of a row of 136), past the last row of C");
     fails(load2, a + 4 * 112 + 96, FAULT_OUTSIDE_OPERAND, "read of 2 bytes past the last row of A, 0 bytes after its end");
     fails(load2, a + 4 * 112 + 110, FAULT_OUTSIDE_OPERAND, "read of 2 bytes past the last row of A, 14 bytes after its end");
     fails(load2, c - 2, FAULT_OUTSIDE_OPERAND, "read of 2 bytes before the first row of C, by 2 bytes");
-    fails(load2, b + 192, FAULT_OUTSIDE_OPERAND, "read of 2 bytes past the last row of item 0 of B, in the padding between items");
+    fails(load2, b + 192, FAULT_OUTSIDE_OPERAND,
+          "read of 2 bytes past the last row of item 0 of B, in the padding between items");
     fails(store8, b + 8, FAULT_OUTSIDE_OPERAND, "write to row 0 of item 0 of B, which is an input: write of 8 bytes at byte 8");
     fails(store8, b + 256 + 64, FAULT_OUTSIDE_OPERAND, "write to row 1 of item 1 of B, which is an input");
     fails(add4, a + 4, FAULT_OUTSIDE_OPERAND, "atomic access to row 0 of A, which is an input");
@@ -141,7 +148,8 @@ static void random_regions(void **state)
             fixture_set64(40, lane, address);
             int expected = 0;
             for (uint32_t n = 0; n < fixture.launch.region_count; n++)
-                if (!is_write || fixture.launch.regions[n].writable) expected |= is_inside(&fixture.launch.regions[n], address, bytes);
+                if (!is_write || fixture.launch.regions[n].writable)
+                    expected |= is_inside(&fixture.launch.regions[n], address, bytes);
             good |= (uint32_t)expected << lane;
             *(expected ? &inside : &outside) += 1;
             assert_int_equal(run(text, 1u << lane), !expected);
@@ -179,13 +187,20 @@ static void unwritten(void **state)
     fails(add4, base + 32, FAULT_UNINITIALISED, "atomic access to 4 bytes");
     passes(add4, base + 28);
     fails("ld.u16 h50, [d40]", base + 32, FAULT_UNINITIALISED, "byte 0");
+    uint64_t one;
+    memory_allocate(fixture.launch.memory, 16, 0, &one);
+    memory_copy(fixture.launch.memory, one, (uint64_t)(uintptr_t)from, 1, text, sizeof text);
+    fails(load2, one, FAULT_UNINITIALISED, "byte 1");
+    fails(load8, one, FAULT_UNINITIALISED, "byte 1");
     /* A store of another launch counts even if that is not checked. */
     fixture.launch.checks = 0;
     passes(load2, base + 40);
     passes("st.global.v4.u32 [d40], {r50,r51,r52,r53}", base + 32);
     passes("st.global.u8 [d40], b50", base + 48);
+    passes(add4, one + 4);
     fixture.launch.checks = CHECK_UNINITIALISED;
     passes(load16, base + 32);
+    passes("ld.global.u32 r50, [d40]", one + 4);
     passes("ld.global.u8 b50, [d40]", base + 48);
     fails("ld.global.u8 b50, [d40]", base + 49, FAULT_UNINITIALISED, "byte 0");
     for (unsigned n = 0; n < BYTES; n++) assert_int_equal(where->written[n], n < 49);
