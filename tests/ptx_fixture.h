@@ -25,7 +25,8 @@ static char *loaded;       /* the last sample's text */
 static inline const char *kernel_text(const char *first, const char *second, const char *third)
 {
     static char text[4000];
-    snprintf(text, sizeof text, "%s.entry k(.param .u64 a, .param .b8 s[12])\n{\n%s%s%s%s\n}\n", HEADER, REGISTERS, first, second, third);
+    snprintf(text, sizeof text, "%s.entry k(.param .u64 a, .param .b8 s[12])\n{\n%s%s%s%s\n}\n", HEADER, REGISTERS, first, second,
+        third);
     return text;
 }
 

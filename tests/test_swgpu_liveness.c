@@ -3,7 +3,8 @@
 #include "ptx_fixture.h"
 
 /* `count` loads from [%rd1], then what stands between, then as many stores. */
-static const ptx_kernel *load_all_store_all(const char *header, const char *type, const char *name, int count, const char *between)
+static const ptx_kernel *load_all_store_all(const char *header, const char *type, const char *name, int count,
+    const char *between)
 {
     static char text[20000];
     size_t n = (size_t)sprintf(text, "%s.entry k %s {\n%s", HEADER, header, REGISTERS);
@@ -31,16 +32,21 @@ static void registers_are_estimated(void **state)
     assert_int_equal(estimate("", "u32", "r", 17, ""), 32);
     assert_int_equal(estimate("", "u64", "rd", 4, ""), 16);
     assert_int_equal(estimate("", "u64", "rd", 5, ""), 24);
-    assert_int_equal(estimate("", "u16", "h", 6, "mov.u32 %r1, 1; mov.u32 %r2, 1; st.global.u32 [%rd1], %r1; st.global.u32 [%rd1], %r2;"), 16);
-    assert_int_equal(estimate("", "u16", "h", 7, "mov.u32 %r1, 1; mov.u32 %r2, 1; st.global.u32 [%rd1], %r1; st.global.u32 [%rd1], %r2;"), 24);
+    assert_int_equal(estimate("", "u16", "h", 6,
+        "mov.u32 %r1, 1; mov.u32 %r2, 1; st.global.u32 [%rd1], %r1; st.global.u32 [%rd1], %r2;"), 16);
+    assert_int_equal(estimate("", "u16", "h", 7,
+        "mov.u32 %r1, 1; mov.u32 %r2, 1; st.global.u32 [%rd1], %r1; st.global.u32 [%rd1], %r2;"), 24);
     /* Predicates, constants and special registers are free. */
-    assert_int_equal(estimate("", "f32", "f", 8, "setp.eq.f32 %p1, %f2, 0f00000000; setp.eq.f32 %p2, %f3, 0f40000000; st.global.u32 [%rd1], %tid.x; @%p1 st.global.u32 [%rd1], 5; @%p2 bra x; x:"), 16);
+    assert_int_equal(estimate("", "f32", "f", 8,
+        "setp.eq.f32 %p1, %f2, 0f00000000; setp.eq.f32 %p2, %f3, 0f40000000; st.global.u32 [%rd1], %tid.x; @%p1 st.global.u32 [%rd1], 5; @%p2 bra x; x:"), 16);
     assert_int_equal(estimate("", "f32", "f", 8, ".shared .b32 s, t; st.shared.u32 [s], 1; st.shared.u32 [t], 2;"), 16);
     /* What is written and never read still needs its place, and what is dead does not. */
     assert_int_equal(estimate("", "f32", "f", 4, "ld.global.v4.f32 {%f20, %f21, %f22, %f23}, [%rd1];"), 16);
     assert_int_equal(estimate("", "f32", "f", 5, "ld.global.v4.f32 {%f20, %f21, %f22, %f23}, [%rd1];"), 24);
-    assert_int_equal(estimate("", "f32", "f", 7, "mov.f32 %f20, %f2; mov.f32 %f21, %f20; mov.f32 %f22, %f21; st.global.f32 [%rd1], %f22;"), 16);
-    assert_int_equal(estimate("", "f32", "f", 7, "mov.f32 %f20, %f2; mov.f32 %f21, %f20; st.global.f32 [%rd1], %f20; st.global.f32 [%rd1], %f21;"), 24);
+    assert_int_equal(estimate("", "f32", "f", 7,
+        "mov.f32 %f20, %f2; mov.f32 %f21, %f20; mov.f32 %f22, %f21; st.global.f32 [%rd1], %f22;"), 16);
+    assert_int_equal(estimate("", "f32", "f", 7,
+        "mov.f32 %f20, %f2; mov.f32 %f21, %f20; st.global.f32 [%rd1], %f20; st.global.f32 [%rd1], %f21;"), 24);
 }
 
 /* Values used at the top of a loop stay live to its end; without the way back they do not. */

@@ -267,11 +267,13 @@ static void integers_in_each_base(void **state)
         const char *text;
         uint64_t value;
     } table[] = {{"0", 0}, {"0U", 0}, {"7", 7}, {"10U", 10}, {"017", 15}, {"0x1F", 31}, {"0X1fU", 31}, {"0b101", 5}, {"0B11U", 3},
-                 {"-1", UINT64_MAX}, {"18446744073709551615", UINT64_MAX}, {"0xFFFFFFFFFFFFFFFF", UINT64_MAX}, {"- 2", UINT64_MAX - 1},
+                 {"-1", UINT64_MAX}, {"18446744073709551615", UINT64_MAX}, {"0xFFFFFFFFFFFFFFFF", UINT64_MAX},
+                 {"- 2", UINT64_MAX - 1},
                  {"01777777777777777777777", UINT64_MAX}};
     for (size_t t = 0; t < sizeof table / sizeof *table; t++) {
         char body[200];
-        snprintf(body, sizeof body, "mov.u64 %%rd1, %s; mov.u32 %%r1, %s; mov.u16 %%h1, %s;", table[t].text, table[t].text, table[t].text);
+        snprintf(body, sizeof body, "mov.u64 %%rd1, %s; mov.u32 %%r1, %s; mov.u16 %%h1, %s;", table[t].text, table[t].text,
+            table[t].text);
         const ptx_kernel *k = good(kernel_text(body, "", ""));
         is_constant(k, operand(&k->instructions[0], 1, 0), table[t].value, 64);
         is_constant(k, operand(&k->instructions[1], 1, 0), (uint32_t)table[t].value, 32);
@@ -279,12 +281,15 @@ static void integers_in_each_base(void **state)
     }
     static const struct {
         const char *text, *error;
-    } malformed[] = {{"08", "a malformed number"}, {"0x", "a malformed number"}, {"0b2", "a malformed number"}, {"1a", "a malformed number"},
+    } malformed[] = {{"08", "a malformed number"}, {"0x", "a malformed number"}, {"0b2", "a malformed number"},
+    {"1a", "a malformed number"},
                      {"12UU", "a malformed number"}, {"1.5.5", "\",\" or \";\" is needed here, not \".5\""},
                      {"0f3F80000", "0f needs 8 hexadecimal digits"}, {"0f3F8000000", "0f needs 8 hexadecimal digits"},
                      {"0f3F800000g", "0f needs 8 hexadecimal digits"}, {"0d00", "0d needs 16 hexadecimal digits"},
-                     {"18446744073709551616", "a number of more than 64 bits"}, {"0x10000000000000000", "a number of more than 64 bits"},
-                     {"1.000000000000000000000000000000000000000000000000000000000000000000000000000000000000000", "a number too long"}};
+                     {"18446744073709551616", "a number of more than 64 bits"},
+                     {"0x10000000000000000", "a number of more than 64 bits"},
+                     {"1.000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+                         "a number too long"}};
     for (size_t t = 0; t < sizeof malformed / sizeof *malformed; t++)
         bad_with(kernel_text("mov.b64 %rd1, ", malformed[t].text, ";"), PTX_SYNTAX, malformed[t].error);
 }
@@ -296,23 +301,33 @@ static void how_wide_each_operand_is(void **state)
     static const struct {
         const char *text, *bits;
     } table[] = {
-        {"add.s32 %r1, %r2, 3;", "32 32 32 "}, {"add.s64 %rd1, %rd2, 3;", "64 64 64 "}, {"mul.lo.s64 %rd1, %rd2, 3;", "64 64 64 "},
-        {"mul.wide.s32 %rd1, %r1, 3;", "64 32 32 "}, {"mul.wide.u16 %r1, %h1, 3;", "32 16 16 "}, {"mad.wide.u32 %rd1, %r1, 3, 4;", "64 32 32 64 "},
-        {"mad.wide.s16 %r1, %h1, 3, 4;", "32 16 16 32 "}, {"mad.lo.s32 %r1, %r1, 3, 4;", "32 32 32 32 "}, {"dp4a.s32.u32 %r1, %r2, %r3, 4;", "32 32 32 32 "},
+        {"add.s32 %r1, %r2, 3;", "32 32 32 "}, {"add.s64 %rd1, %rd2, 3;", "64 64 64 "},
+        {"mul.lo.s64 %rd1, %rd2, 3;", "64 64 64 "},
+        {"mul.wide.s32 %rd1, %r1, 3;", "64 32 32 "}, {"mul.wide.u16 %r1, %h1, 3;", "32 16 16 "},
+        {"mad.wide.u32 %rd1, %r1, 3, 4;", "64 32 32 64 "},
+        {"mad.wide.s16 %r1, %h1, 3, 4;", "32 16 16 32 "}, {"mad.lo.s32 %r1, %r1, 3, 4;", "32 32 32 32 "},
+        {"dp4a.s32.u32 %r1, %r2, %r3, 4;", "32 32 32 32 "},
         {"testp.finite.f64 %p1, %d1;", "1 64 "}, {"shl.b64 %rd1, %rd2, 3;", "64 64 32 "}, {"shr.u64 %rd1, %rd2, 3;", "64 64 32 "},
-        {"shr.s16 %h1, %h2, 3;", "16 16 32 "}, {"shf.l.wrap.b32 %r1, %r2, %r3, 3;", "32 32 32 32 "}, {"bfe.u64 %rd1, %rd2, 3, 4;", "64 64 32 32 "},
-        {"bfi.b64 %rd1, %rd2, %rd3, 3, 4;", "64 64 64 32 32 "}, {"bfind.u64 %r1, %rd2;", "32 64 "}, {"popc.b64 %r1, %rd2;", "32 64 "},
+        {"shr.s16 %h1, %h2, 3;", "16 16 32 "}, {"shf.l.wrap.b32 %r1, %r2, %r3, 3;", "32 32 32 32 "},
+        {"bfe.u64 %rd1, %rd2, 3, 4;", "64 64 32 32 "},
+        {"bfi.b64 %rd1, %rd2, %rd3, 3, 4;", "64 64 64 32 32 "}, {"bfind.u64 %r1, %rd2;", "32 64 "},
+        {"popc.b64 %r1, %rd2;", "32 64 "},
         {"clz.b64 %r1, %rd2;", "32 64 "}, {"brev.b64 %rd1, %rd2;", "64 64 "}, {"setp.lt.s64 %p1, %rd2, 3;", "1 64 64 "},
         {"setp.lt.and.s64 %p1|%p2, %rd2, 3, %p3;", "1 1 64 64 1 "}, {"set.lt.u32.f64 %r1, %d1, 0d0000000000000000;", "32 64 64 "},
-        {"selp.b64 %rd1, 3, %rd2, %p1;", "64 64 64 1 "}, {"slct.b64.s32 %rd1, %rd2, 3, %r1;", "64 64 64 32 "}, {"cvt.u64.u32 %rd1, %r2;", "64 32 "},
+        {"selp.b64 %rd1, 3, %rd2, %p1;", "64 64 64 1 "}, {"slct.b64.s32 %rd1, %rd2, 3, %r1;", "64 64 64 32 "},
+        {"cvt.u64.u32 %rd1, %r2;", "64 32 "},
         {"cvt.u32.u64 %r1, 3;", "32 64 "}, {"cvt.u16.u32 %h1, 70000;", "16 32 "}, {"isspacep.shared %p1, %rd1;", "1 64 "},
         {"st.global.u16 [%rd1], 70000;", "64 16 "}, {"atom.global.add.u64 %rd1, [%rd2], 3;", "64 64 64 "},
         {"atom.shared.cas.b32 %r1, [%r2], 3, 4;", "32 32 32 32 "}, {"red.global.add.u32 [%rd2], 3;", "64 32 "},
-        {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];", "32 32 "}, {"movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;", "32 32 "},
+        {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];", "32 32 "},
+        {"movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;", "32 32 "},
         {"shfl.sync.idx.b32 %r1|%p1, %r2, 3, 31, -1;", "32 1 32 32 32 32 "}, {"vote.sync.any.pred %p1, !%p2, -1;", "1 1 32 "},
-        {"vote.sync.ballot.b32 %r1, 1, -1;", "32 1 32 "}, {"match.any.sync.b64 %r1, %rd2, -1;", "32 64 32 "}, {"redux.sync.add.s32 %r1, %r2, -1;", "32 32 32 "},
-        {"activemask.b32 %r1;", "32 "}, {"bar.sync 1, 64;", "32 32 "}, {"nanosleep.u32 5;", "32 "}, {"and.pred %p1, %p2, 1;", "1 1 1 "},
-        {"mov.b64 {%h1, %h2, %h3, _}, %rd1;", "16 16 16 16 64 "}, {"mov.b64 %rd1, {%r1, 3};", "64 32 32 "}, {"ld.local.u32 %r1, [%r2];", "32 32 "},
+        {"vote.sync.ballot.b32 %r1, 1, -1;", "32 1 32 "}, {"match.any.sync.b64 %r1, %rd2, -1;", "32 64 32 "},
+        {"redux.sync.add.s32 %r1, %r2, -1;", "32 32 32 "},
+        {"activemask.b32 %r1;", "32 "}, {"bar.sync 1, 64;", "32 32 "}, {"nanosleep.u32 5;", "32 "},
+        {"and.pred %p1, %p2, 1;", "1 1 1 "},
+        {"mov.b64 {%h1, %h2, %h3, _}, %rd1;", "16 16 16 16 64 "}, {"mov.b64 %rd1, {%r1, 3};", "64 32 32 "},
+        {"ld.local.u32 %r1, [%r2];", "32 32 "},
         {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d3}, {%d4}, {%d5, %d6};", "64 64 64 64 64 64 "},
         {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};",
          "32 32 32 32 32 32 32 32 32 32 32 32 32 32 "},
@@ -334,12 +349,15 @@ static void special_registers(void **state)
         uint32_t slot;
         unsigned bits, clock;
     } table[] = {
-        {"%tid.x", SPECIAL_TID_X, 32, 0}, {"%tid.y", SPECIAL_TID_Y, 32, 0}, {"%tid.z", SPECIAL_TID_Z, 32, 0}, {"%ntid.x", SPECIAL_NTID_X, 32, 0},
+        {"%tid.x", SPECIAL_TID_X, 32, 0}, {"%tid.y", SPECIAL_TID_Y, 32, 0}, {"%tid.z", SPECIAL_TID_Z, 32, 0},
+        {"%ntid.x", SPECIAL_NTID_X, 32, 0},
         {"%ntid.y", SPECIAL_NTID_Y, 32, 0}, {"%ntid.z", SPECIAL_NTID_Z, 32, 0}, {"%ctaid.x", SPECIAL_CTAID_X, 32, 0},
         {"%ctaid.y", SPECIAL_CTAID_Y, 32, 0}, {"%ctaid.z", SPECIAL_CTAID_Z, 32, 0}, {"%nctaid.x", SPECIAL_NCTAID_X, 32, 0},
         {"%nctaid.y", SPECIAL_NCTAID_Y, 32, 0}, {"%nctaid.z", SPECIAL_NCTAID_Z, 32, 0}, {"%laneid", SPECIAL_LANEID, 32, 0},
-        {"%warpid", SPECIAL_WARPID, 32, 0}, {"%nwarpid", SPECIAL_NWARPID, 32, 0}, {"%smid", SPECIAL_SMID, 32, 0}, {"%nsmid", SPECIAL_NSMID, 32, 0},
-        {"%lanemask_eq", SPECIAL_LANEMASK_EQ, 32, 0}, {"%lanemask_le", SPECIAL_LANEMASK_LE, 32, 0}, {"%lanemask_lt", SPECIAL_LANEMASK_LT, 32, 0},
+        {"%warpid", SPECIAL_WARPID, 32, 0}, {"%nwarpid", SPECIAL_NWARPID, 32, 0}, {"%smid", SPECIAL_SMID, 32, 0},
+        {"%nsmid", SPECIAL_NSMID, 32, 0},
+        {"%lanemask_eq", SPECIAL_LANEMASK_EQ, 32, 0}, {"%lanemask_le", SPECIAL_LANEMASK_LE, 32, 0},
+        {"%lanemask_lt", SPECIAL_LANEMASK_LT, 32, 0},
         {"%lanemask_ge", SPECIAL_LANEMASK_GE, 32, 0}, {"%lanemask_gt", SPECIAL_LANEMASK_GT, 32, 0},
         {"%dynamic_smem_size", SPECIAL_DYNAMIC_SMEM_SIZE, 32, 0}, {"%total_smem_size", SPECIAL_TOTAL_SMEM_SIZE, 32, 0},
         {"%clock", SPECIAL_CLOCK, 32, 1}, {"%clock64", SPECIAL_CLOCK64, 64, 1}, {"%globaltimer", SPECIAL_GLOBALTIMER, 64, 1},
@@ -458,9 +476,11 @@ static void calls_are_errors_but_functions_are_not(void **state)
     bad_with(KERNEL(".param .b32 x;"), PTX_UNSUPPORTED, ".param in a body");
     bad_with(HEADER ".func f; .func g; .entry k { call f; }\n.func g { call f; }\n.func f { { call g; } }", PTX_UNSUPPORTED,
              "call is not supported: f\n");
-    bad_with(HEADER ".func f; .entry k { call f; }\n.func (.reg .b32 %r) f (.reg .b32 %s) { { call (%r), f, (%s); } }", PTX_UNSUPPORTED,
+    bad_with(HEADER ".func f; .entry k { call f; }\n.func (.reg .b32 %r) f (.reg .b32 %s) { { call (%r), f, (%s); } }",
+        PTX_UNSUPPORTED,
              "call is not supported: f, which calls itself (recursion)");
-    bad_with(HEADER ".func f; .entry k { call f; }\n.func f { call g; mov.u64 %rd1, f; }", PTX_UNSUPPORTED, "call is not supported: f\n");
+    bad_with(HEADER ".func f; .entry k { call f; }\n.func f { call g; mov.u64 %rd1, f; }", PTX_UNSUPPORTED,
+        "call is not supported: f\n");
     bad_with(HEADER ".func f {", PTX_SYNTAX, "this \"{\" has no \"}\"");
     bad_with(HEADER ".func f", PTX_SYNTAX, "a function's body is needed here, but the text ends");
     bad_with(KERNEL("brx.idx %r1, t;"), PTX_UNSUPPORTED, "brx is not supported");
@@ -491,7 +511,8 @@ static void names_of_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_whole_kernel), T(lines_and_files), T(variables_and_initial_values), T(places_of_variables), T(kernels_have_their_own_variables),
+        T(a_whole_kernel), T(lines_and_files), T(variables_and_initial_values), T(places_of_variables),
+        T(kernels_have_their_own_variables),
         T(operands_of_each_form), T(integers_in_each_base), T(how_wide_each_operand_is), T(special_registers),
         T(constants_are_shared), T(optional_operands), T(scopes_of_names_and_labels),
         T(calls_are_errors_but_functions_are_not), T(a_zero_byte_ends_the_text), T(names_of_types),

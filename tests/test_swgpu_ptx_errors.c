@@ -25,7 +25,8 @@ static void mistakes_with_their_whole_text(void **state)
         "line 7, column 19: an integer cannot stand for an operand of type .f32\n    add.f32 %f1, %f2, 1;\n                      ^");
     bad(KERNEL("bra nowhere;"), PTX_SYNTAX, "line 7, column 5: there is no label nowhere here\n    bra nowhere;\n        ^");
     bad(KERNEL("a: ret;\na: ret;"), PTX_SYNTAX, "line 8, column 1: a is declared twice\n    a: ret;\n    ^");
-    bad(KERNEL("add.s32 %r1, %r2;"), PTX_SYNTAX, "line 7, column 17: add needs more operands\n    add.s32 %r1, %r2;\n                    ^");
+    bad(KERNEL("add.s32 %r1, %r2;"), PTX_SYNTAX,
+        "line 7, column 17: add needs more operands\n    add.s32 %r1, %r2;\n                    ^");
     bad(KERNEL("ld.global.v4.f32 {%f1, %f2}, [%rd1];"), PTX_SYNTAX,
         "line 7, column 18: .v4 needs 4 operands in braces, not 2\n    ld.global.v4.f32 {%f1, %f2}, [%rd1];\n                     ^");
     bad(KERNEL("ret"), PTX_SYNTAX, "line 8, column 1: \";\" is needed here, not \"}\"\n    }\n    ^");
@@ -35,7 +36,8 @@ static void mistakes_with_their_whole_text(void **state)
         "line 2, column 2: .target is missing: it must come before this\n    .global .b32 x;\n     ^");
     bad(".version 9.1\n", PTX_VERSION,
         "line 1, column 10: PTX ISA 9.1 is not supported, only 6.0 to 9.0\n    .version 9.1\n             ^");
-    bad(HEADER "/* \x01 \xff */ $", PTX_SYNTAX, "line 4, column 11: a directive is needed here, not \"$\"\n    /* ? ? */ $\n              ^");
+    bad(HEADER "/* \x01 \xff */ $", PTX_SYNTAX,
+        "line 4, column 11: a directive is needed here, not \"$\"\n    /* ? ? */ $\n              ^");
 }
 
 /* What an error's text must contain. */
@@ -121,7 +123,8 @@ static void mistakes_outside_kernels(void **state)
         {".version 5.9\n", PTX_VERSION, "PTX ISA 5.9 is not supported"}, {".version 90\n", PTX_VERSION, "a version such as 7.8"},
         {".version 10.0\n", PTX_VERSION, "PTX ISA 10.0"}, {".version 8.0 .version 8.0", PTX_SYNTAX, ".version is given twice"},
         {".version 8.0\n", PTX_SYNTAX, ".target is missing"}, {".version 8.0 .target sm_8", PTX_TARGET, "sm_8 is no target"},
-        {".version 8.0 .target sm_90x", PTX_TARGET, "sm_90x is no target"}, {".version 8.0 .target compute_80", PTX_TARGET, "compute_80"},
+        {".version 8.0 .target sm_90x", PTX_TARGET, "sm_90x is no target"},
+        {".version 8.0 .target compute_80", PTX_TARGET, "compute_80"},
         {".version 8.0 .target sm_80 .target sm_80", PTX_SYNTAX, ".target is given twice"},
         {".version 8.0 .target sm_80 .address_size 32", PTX_UNSUPPORTED, "32-bit addresses"},
         {HEADER ".global .b32 x; .global .b32 x;", PTX_SYNTAX, "x is declared twice"},
@@ -139,13 +142,18 @@ static void mistakes_outside_kernels(void **state)
         {HEADER ".global .pred x;", PTX_UNSUPPORTED, "a variable of type .pred"},
         {HEADER ".extern .global .b32 x;", PTX_UNSUPPORTED, "an .extern variable other than .shared"},
         {HEADER ".const .b8 x[65537];", PTX_SYNTAX, "more than 65536 bytes of .const"},
-        {HEADER ".tex .u32 t;", PTX_UNSUPPORTED, "\".tex\" is not supported"}, {HEADER ".visible .file 1 \"x\"", PTX_SYNTAX, "a variable or function"},
-        {HEADER ".file 5000 \"x\"", PTX_SYNTAX, "a file number from 1 to 4096"}, {HEADER ".section .x { { }", PTX_SYNTAX, "has no \"}\""},
-        {HEADER ".entry k { ret; } .entry k { ret; }", PTX_SYNTAX, "k is declared twice"}, {HEADER ".entry k;", PTX_SYNTAX, "a kernel's body"},
-        {HEADER ".entry k(.param .pred x) {}", PTX_SYNTAX, "a parameter's type"}, {HEADER ".entry k(.reg .b32 x) {}", PTX_SYNTAX, "a .param is needed"},
+        {HEADER ".tex .u32 t;", PTX_UNSUPPORTED, "\".tex\" is not supported"},
+        {HEADER ".visible .file 1 \"x\"", PTX_SYNTAX, "a variable or function"},
+        {HEADER ".file 5000 \"x\"", PTX_SYNTAX, "a file number from 1 to 4096"},
+        {HEADER ".section .x { { }", PTX_SYNTAX, "has no \"}\""},
+        {HEADER ".entry k { ret; } .entry k { ret; }", PTX_SYNTAX, "k is declared twice"},
+        {HEADER ".entry k;", PTX_SYNTAX, "a kernel's body"},
+        {HEADER ".entry k(.param .pred x) {}", PTX_SYNTAX, "a parameter's type"},
+        {HEADER ".entry k(.reg .b32 x) {}", PTX_SYNTAX, "a .param is needed"},
         {HEADER ".entry k(.param .b8 x[]) {}", PTX_SYNTAX, "a size of one dimension"},
         {HEADER ".entry k(.param .b32 x, .param .b32 x) {}", PTX_SYNTAX, "x is declared twice"},
-        {HEADER ".entry k .maxntid 1025 {}", PTX_SYNTAX, "from 1 to 1024"}, {HEADER ".entry k .maxntid 64, 32 {}", PTX_SYNTAX, "more than 1024 threads"},
+        {HEADER ".entry k .maxntid 1025 {}", PTX_SYNTAX, "from 1 to 1024"},
+        {HEADER ".entry k .maxntid 64, 32 {}", PTX_SYNTAX, "more than 1024 threads"},
         {HEADER ".entry k .maxntid 1,1,1,1 {}", PTX_SYNTAX, "no fourth number"},
         {HEADER ".entry k .explicitcluster {}", PTX_UNSUPPORTED, "\".explicitcluster\" of a kernel"},
         {HEADER ".entry k { .loc 1 2 }", PTX_SYNTAX, "a column is needed here"},
@@ -185,7 +193,8 @@ static void limits(void **state)
     /* Each kernel has its own. */
     good(HEADER ".entry k { .reg .b32 %r<65536>; ret; } .entry l { .reg .b32 %r<65536>; ret; }");
     good(".version 8.1 .target sm_80 .entry k(.param .b8 x[32764]) { ret; }");
-    bad_with(".version 8.1 .target sm_80 .entry k(.param .b8 x[32764], .param .b8 y) { ret; }", PTX_SYNTAX, "more than 32764 bytes");
+    bad_with(".version 8.1 .target sm_80 .entry k(.param .b8 x[32764], .param .b8 y) { ret; }", PTX_SYNTAX,
+        "more than 32764 bytes");
     good(".version 8.0 .target sm_80 .entry k(.param .b8 x[4352]) { ret; }");
     bad_with(".version 8.0 .target sm_80 .entry k(.param .b8 x[4353]) { ret; }", PTX_SYNTAX, "more than 4352 bytes");
     good(KERNEL(".local .b8 big[524288];"));
@@ -273,7 +282,8 @@ static void random_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(mistakes_with_their_whole_text), T(more_mistakes), T(mistakes_outside_kernels), T(long_lines_and_small_buffers), T(limits),
+        T(mistakes_with_their_whole_text), T(more_mistakes), T(mistakes_outside_kernels), T(long_lines_and_small_buffers),
+        T(limits),
         T(cut_at_every_byte), T(random_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,8 @@ static int check_operands(access_request *r, uint32_t mask)
         if (offset < hit.bytes && r->bytes <= hit.bytes - offset) continue;
         uint32_t n = 0;
         while (n < l->region_count &&
-               ((r->kind != ACCESS_READ && !l->regions[n].writable) || !find_row(&l->regions[n], r->address[lane], r->bytes, &hit)))
+               ((r->kind != ACCESS_READ && !l->regions[n].writable) ||
+                !find_row(&l->regions[n], r->address[lane], r->bytes, &hit)))
             n++;
         if (n == l->region_count) return access_report_operand(r, lane);
     });

@@ -11,8 +11,8 @@ typedef unsigned long long ull;
 
 static const char *kind_text(const access_request *r)
 {
-    static const char *const text[] = {[ACCESS_READ] = "read of", [ACCESS_WRITE] = "write of", [ACCESS_ATOMIC] = "atomic access to",
-                                       [ACCESS_ASYNC] = "cp.async of"};
+    static const char *const text[] = {[ACCESS_READ] = "read of", [ACCESS_WRITE] = "write of",
+                                       [ACCESS_ATOMIC] = "atomic access to", [ACCESS_ASYNC] = "cp.async of"};
     return text[r->kind];
 }
 
@@ -44,13 +44,17 @@ static int report_nowhere(const access_request *r, unsigned lane)
     char access[64];
     name_access(r, access);
     const allocation *below = memory_below(memory, address), *above = memory_below(memory, address + GAP_BYTES);
-    if (above && above->base > address && !above->freed && !(below && address - below->base - below->bytes < above->base - address))
-        return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS, "%s at 0x%llx, %llu byte%s before the start of an allocation of %llu bytes",
+    if (above && above->base > address && !above->freed &&
+        !(below && address - below->base - below->bytes < above->base - address))
+        return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS,
+                           "%s at 0x%llx, %llu byte%s before the start of an allocation of %llu bytes",
                            access, (ull)address, (ull)(above->base - address), plural(above->base - address), (ull)above->bytes);
     if (below && address - below->base - below->bytes < FAR_BYTES) {
         const uint64_t past = address - below->base - below->bytes;
-        return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS, "%s at 0x%llx, %llu byte%s past the end of an allocation of %llu bytes%s",
-                           access, (ull)address, (ull)past, plural(past), (ull)below->bytes, below->freed ? " that was freed" : "");
+        return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS,
+                           "%s at 0x%llx, %llu byte%s past the end of an allocation of %llu bytes%s",
+                           access, (ull)address, (ull)past, plural(past), (ull)below->bytes,
+                           below->freed ? " that was freed" : "");
     }
     return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS, "%s at 0x%llx, which is in no allocation%s", access, (ull)address,
                        address < GAP_BYTES ? ": a null pointer" : (address & WINDOW_MASK) == 0 ? ": not a device address" : "");
@@ -63,13 +67,14 @@ int access_report_global(const access_request *r, unsigned lane, const allocatio
     char access[64];
     name_access(r, access);
     if (a->freed)
-        return fault_raise(r->w, r->i, lane, FAULT_USE_AFTER_FREE, "%s at 0x%llx, byte %llu in an allocation of %llu bytes that was freed",
+        return fault_raise(r->w, r->i, lane, FAULT_USE_AFTER_FREE,
+                           "%s at 0x%llx, byte %llu in an allocation of %llu bytes that was freed",
                            access, (ull)address, (ull)offset, (ull)a->bytes);
     if (r->bytes > a->bytes - offset) {
         const uint64_t past = r->bytes - (a->bytes - offset);
         return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS,
-                           "%s at 0x%llx, the last %llu byte%s of it past the end of an allocation of %llu bytes", access, (ull)address,
-                           (ull)past, plural(past), (ull)a->bytes);
+                           "%s at 0x%llx, the last %llu byte%s of it past the end of an allocation of %llu bytes", access,
+                           (ull)address, (ull)past, plural(past), (ull)a->bytes);
     }
     return report_misaligned(r, lane, "");
 }
@@ -93,12 +98,12 @@ int access_report_window(const access_request *r, uint32_t mask, const char *spa
         char access[64], prefix[32];
         name_access(r, access);
         if (address < start)
-            return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS, "%s at %s address 0x%llx, below its first byte at 0x%llx", access, space,
-                               (ull)address, (ull)start);
+            return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS, "%s at %s address 0x%llx, below its first byte at 0x%llx",
+                               access, space, (ull)address, (ull)start);
         if (offset > bytes || r->bytes > bytes - offset)
             return fault_raise(r->w, r->i, lane, FAULT_OUT_OF_BOUNDS,
-                               "%s at %s address 0x%llx, beyond the %llu bytes of %s memory that end at 0x%llx", access, space, (ull)address,
-                               (ull)bytes, space, (ull)(start + bytes));
+                               "%s at %s address 0x%llx, beyond the %llu bytes of %s memory that end at 0x%llx", access, space,
+                               (ull)address, (ull)bytes, space, (ull)(start + bytes));
         snprintf(prefix, sizeof prefix, "%s ", space);
         if (address & (r->alignment - 1)) return report_misaligned(r, lane, prefix);
     }
@@ -145,9 +150,11 @@ static int report_beside_row(const access_request *r, unsigned lane, const opera
     if (last) snprintf(where, sizeof where, "past the last row of %s", of);
     else snprintf(where, sizeof where, "in the padding between rows");
     if (p->column < g->row_bytes || !last)
-        return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s past the end of row %llu of %s (bytes %llu to %llu of a row of %llu), %s",
+        return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND,
+                           "%s past the end of row %llu of %s (bytes %llu to %llu of a row of %llu), %s",
                            access, (ull)p->row, of, (ull)p->column, (ull)(p->column + r->bytes - 1), (ull)g->row_bytes, where);
-    return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s past the last row of %s, in the padding between items", access, of);
+    return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s past the last row of %s, in the padding between items",
+                       access, of);
 }
 
 /* The region that ends or begins closest to an address that is in none; for the text. */
@@ -168,13 +175,14 @@ static int report_outside_all(const access_request *r, unsigned lane)
     }
     const allocation *own = memory_find(l->memory, address, NULL);
     if (!nearest || !own || nearest->base < own->base || nearest->base - own->base >= own->bytes)
-        return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s at 0x%llx, in an allocation of %llu bytes that is no operand of this launch",
+        return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND,
+                           "%s at 0x%llx, in an allocation of %llu bytes that is no operand of this launch",
                            access, (ull)address, own ? (ull)own->bytes : 0);
     if (address < nearest->base)
-        return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s before the first row of %s, by %llu byte%s", access, nearest->name,
-                           (ull)distance, plural(distance));
-    return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s past the last row of %s, %llu byte%s after its end", access, nearest->name,
-                       (ull)distance, plural(distance));
+        return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s before the first row of %s, by %llu byte%s", access,
+                           nearest->name, (ull)distance, plural(distance));
+    return fault_raise(r->w, r->i, lane, FAULT_OUTSIDE_OPERAND, "%s past the last row of %s, %llu byte%s after its end", access,
+                       nearest->name, (ull)distance, plural(distance));
 }
 
 int access_report_operand(const access_request *r, unsigned lane)

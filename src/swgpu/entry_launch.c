@@ -27,8 +27,8 @@ static CUresult check_dimensions(const char *what, const uint32_t size[3], const
 {
     for (int i = 0; i < 3; i++)
         if (size[i] < 1 || size[i] > most[i])
-            return state_fail(CUDA_ERROR_INVALID_VALUE, "a %s of %u x %u x %u; each is at least 1, and at most %u x %u x %u", what,
-                              size[0], size[1], size[2], most[0], most[1], most[2]);
+            return state_fail(CUDA_ERROR_INVALID_VALUE, "a %s of %u x %u x %u; each is at least 1, and at most %u x %u x %u",
+                              what, size[0], size[1], size[2], most[0], most[1], most[2]);
     return CUDA_SUCCESS;
 }
 
@@ -91,8 +91,8 @@ static CUresult copy_parameters(const ptx_kernel *k, void **separate, void **ext
             return state_fail(CUDA_ERROR_INVALID_VALUE, "extra holds %zu bytes of parameters; kernel %s takes %u", bytes, k->name,
                               k->param_bytes);
         if (bytes > k->param_bytes)
-            return state_fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "extra holds %zu bytes of parameters; kernel %s takes %u", bytes,
-                              k->name, k->param_bytes);
+            return state_fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "extra holds %zu bytes of parameters; kernel %s takes %u",
+                              bytes, k->name, k->param_bytes);
         memcpy(to, buffer, k->param_bytes);
         return CUDA_SUCCESS;
     }
@@ -189,7 +189,8 @@ static CUresult start(launch *l, CUfunction function, CUstream stream, void **se
 #pragma GCC visibility push(default)
 
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **separate, void **extra)
+                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **separate,
+                                void **extra)
 {
     const description d = next_launch;
     memset(&next_launch, 0, sizeof next_launch);

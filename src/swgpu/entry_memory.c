@@ -48,8 +48,8 @@ static CUresult fill(CUdeviceptr to, uint32_t pattern, uint64_t bytes)
     device_memory *memory;
     const allocation *a = find(to, &memory);
     if (!a || a->freed || bytes > a->base + a->bytes - to)
-        return state_fail(CUDA_ERROR_INVALID_VALUE, "%llu bytes at %#llx are not all in one allocation", (unsigned long long)bytes,
-                          (unsigned long long)to);
+        return state_fail(CUDA_ERROR_INVALID_VALUE, "%llu bytes at %#llx are not all in one allocation",
+                          (unsigned long long)bytes, (unsigned long long)to);
     uint32_t *filled = malloc(FILL_BYTES);
     if (!filled) return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < FILL_BYTES / sizeof *filled; i++) filled[i] = pattern;

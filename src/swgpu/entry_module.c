@@ -76,11 +76,6 @@ static CUresult check_module(const ptx_module *m, char *error, size_t bytes)
     }
     for (uint32_t i = 0; i < m->kernel_count; i++) {
         const ptx_kernel *k = &m->kernels[i];
-        if (k->registers > MODELS_MAX_REGISTERS) {
-            snprintf(error, bytes, "kernel %s needs about %u registers, %d is the most", k->name, k->registers,
-                     MODELS_MAX_REGISTERS);
-            return CUDA_ERROR_INVALID_PTX;
-        }
         if (k->shared_bytes > MODELS_SHARED_WITHOUT_ASKING) {
             snprintf(error, bytes, "kernel %s has %llu bytes of static shared memory, %d is the most", k->name,
                      (unsigned long long)k->shared_bytes, MODELS_SHARED_WITHOUT_ASKING);
@@ -119,18 +114,6 @@ static CUresult parse(const unsigned char *image, ptx_module **out, char *error,
     return result;
 }
 
-/* A thread's registers: ptxas spills rather than break the kernel's bounds. */
-static int registers_of(const ptx_kernel *k)
-{
-    uint32_t most = MODELS_MAX_REGISTERS;
-    if (k->max_registers && k->max_registers < most) most = k->max_registers;
-    const uint32_t warps = (k->max_threads + 31) / 32 * (k->min_blocks ? k->min_blocks : 1);
-    const uint32_t fits = warps ? (uint32_t)gpu.settings.model->limits->registers / (warps * 32) / 8 * 8 : most;
-    if (fits && fits < most) most = fits;
-    const uint32_t wanted = k->registers ? k->registers : 1;
-    return (int)(wanted < most ? wanted : most);
-}
-
 static CUresult fill_variable(gpu_context *c, const ptx_variable *v, uint64_t address)
 {
     static const uint8_t zeros[ZERO_BYTES];
@@ -162,7 +145,7 @@ static CUresult prepare_functions(gpu_module *m)
     for (uint32_t i = 0; i < m->ptx->kernel_count; i++) {
         gpu_function *f = &m->functions[i];
         const ptx_kernel *k = &m->ptx->kernels[i];
-        *f = (gpu_function){.module = m, .kernel = k, .registers = registers_of(k), .carveout = -1,
+        *f = (gpu_function){.module = m, .kernel = k, .registers = (int)k->registers, .carveout = -1,
                             .max_dynamic = MODELS_SHARED_WITHOUT_ASKING - (int)k->shared_bytes};
         f->handle = state_add_handle(HANDLE_FUNCTION, f);
         if (!f->handle) return CUDA_ERROR_OUT_OF_MEMORY;

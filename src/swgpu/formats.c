@@ -123,9 +123,12 @@ uint64_t format_flush(const format *f, uint64_t bits)
     return magnitude_of(f, bits) >> f->fraction_bits ? bits : bits & sign_bit(f);
 }
 
-int number_is_tiny(const format *f, number n)
+int number_is_tiny(const format *f, number n, int rounding)
 {
-    return n.kind == NUMBER_FINITE && n.significand && n.exponent + top_bit(n.significand) < 1 - bias_of(f);
+    if (n.kind != NUMBER_FINITE || !n.significand) return 0;
+    int top = top_bit(n.significand), below = 1 - bias_of(f) - (n.exponent + top), shift = top - f->fraction_bits;
+    if (below != 1) return below > 1;
+    return shift <= 0 || !(shift_round(n.significand, shift, n.negative, rounding) >> (f->fraction_bits + 1));
 }
 
 static number special(int kind, int negative)
@@ -172,7 +175,8 @@ number number_multiply(number a, number b)
     int negative = a.negative != b.negative;
     int a_zero = a.kind == NUMBER_FINITE && !a.significand, b_zero = b.kind == NUMBER_FINITE && !b.significand;
     if (a.kind == NUMBER_NAN || b.kind == NUMBER_NAN) return special(NUMBER_NAN, 0);
-    if (a.kind == NUMBER_INFINITE || b.kind == NUMBER_INFINITE) return special(a_zero || b_zero ? NUMBER_NAN : NUMBER_INFINITE, negative);
+    if (a.kind == NUMBER_INFINITE || b.kind == NUMBER_INFINITE)
+        return special(a_zero || b_zero ? NUMBER_NAN : NUMBER_INFINITE, negative);
     number n = {.significand = a.significand * b.significand, .exponent = a.exponent + b.exponent, .kind = NUMBER_FINITE,
                 .negative = (uint8_t)negative};
     return n;

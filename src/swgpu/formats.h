@@ -44,8 +44,10 @@ uint64_t format_encode(const format *f, number n, int rounding, int saturate);
 /* A denormal becomes zero of its sign. */
 uint64_t format_flush(const format *f, uint64_t bits);
 
-/* Whether a number that is not 0 is less than the smallest normal one, before any rounding: what .ftz makes zero of. */
-int number_is_tiny(const format *f, number n);
+/* Whether a number that is not 0 is denormal: less than the smallest normal one after it was rounded to as many bits, as
+ * if the exponent had no limit. That is what .ftz makes zero of; what only rounds to the smallest normal number because
+ * denormals have fewer bits is among it. */
+int number_is_tiny(const format *f, number n, int rounding);
 
 /* Operands are straight from format_decode, but number_add also takes a product. The sum of opposite numbers is +0, or
  * -0 if rounding is ROUND_RM. */

@@ -108,7 +108,8 @@ static const char *read_slow(piece text)
     return NULL;
 }
 
-static int read_list(const char *variable, const char *value, const char *(*read)(piece), const char *form, char *error, size_t bytes)
+static int read_list(const char *variable, const char *value, const char *(*read)(piece), const char *form, char *error,
+                     size_t bytes)
 {
     if (!value || !*value) return 1;
     piece rest = {value, strlen(value)};
@@ -128,7 +129,8 @@ int inject_configure(const char *faults, const char *slow, char *error, size_t e
 {
     memset(&inject, 0, sizeof inject);
     if (read_list("JITGEMM_SWGPU_FAULT", faults, read_fault,
-                  "ENTRY:WHEN:ERROR, such as cuMemAlloc:3:CUDA_ERROR_OUT_OF_MEMORY, where WHEN is N, N+ or N!, with commas between",
+                  "ENTRY:WHEN:ERROR, such as cuMemAlloc:3:CUDA_ERROR_OUT_OF_MEMORY, where WHEN is N, N+ or N!, with "
+                  "commas between",
                   error, error_bytes) &&
         read_list("JITGEMM_SWGPU_SLOW", slow, read_slow, "ENTRY:MILLISECONDS, such as cuModuleLoadDataEx:50, with commas between",
                   error, error_bytes))

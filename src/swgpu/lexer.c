@@ -101,7 +101,8 @@ static void read_float_bits(lexer *l, token *t, int kind, uint32_t digits)
 {
     l->at += 2;
     t->kind = kind;
-    if (read_digits(l, t, 16) != digits || is_name(peek(l, 0))) bad(t, digits == 8 ? "0f needs 8 hexadecimal digits" : "0d needs 16 hexadecimal digits");
+    if (read_digits(l, t, 16) != digits || is_name(peek(l, 0)))
+        bad(t, digits == 8 ? "0f needs 8 hexadecimal digits" : "0d needs 16 hexadecimal digits");
 }
 
 /* What may follow the digits of a decimal number: a fraction, an exponent. Returns 1 if there was any. */

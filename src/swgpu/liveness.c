@@ -77,9 +77,10 @@ static uint64_t weigh(liveness *l)
         const ptx_instruction *i = &k->instructions[n];
         for (unsigned o = 0; o < operand_total(i); o++) {
             const ptx_operand *x = &i->operands[o];
-            if ((x->kind != OPERAND_REGISTER && x->kind != OPERAND_ADDRESS) || x->slot < SPECIAL_COUNT || l->weight[x->slot] != 0xff) continue;
+            int named = x->kind == OPERAND_REGISTER || x->kind == OPERAND_ADDRESS;
+            if (!named || x->slot < SPECIAL_COUNT || l->weight[x->slot] != 0xff) continue;
             l->weight[x->slot] = x->bits == 64 ? 2 : x->bits == 1 ? 0 : 1;
-            l->is_register[x->slot] = x->bits > 1;
+            l->is_register[x->slot] = l->weight[x->slot] != 0;
             total += l->weight[x->slot];
         }
     }
@@ -258,7 +259,8 @@ static uint32_t capped(const ptx_kernel *k, uint64_t registers)
 {
     registers = (registers + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
     if (k->max_threads) {
-        uint64_t threads = (k->max_threads + PTX_LANES - 1) / PTX_LANES * PTX_LANES * (uint64_t)(k->min_blocks ? k->min_blocks : 1);
+        uint64_t threads = (k->max_threads + PTX_LANES - 1) / PTX_LANES * PTX_LANES;
+        if (k->min_blocks) threads *= k->min_blocks;
         uint64_t most = REGISTER_FILE / threads / GRANULARITY * GRANULARITY;
         if (registers > most) registers = most;
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define GRANULE 512u
+#define MOST_BYTES (1ull << 47) /* half the window */
 
 struct device_memory {
     allocation **allocations; /* by address; entries never move, so pointers to them stay good */
@@ -41,13 +42,12 @@ void memory_destroy(device_memory *memory)
     free(memory);
 }
 
-/* Takes bytes and a gap of at least one granule from the window. 0 if it is used up. */
+/* Takes bytes (at most MOST_BYTES) and a gap of at least one granule from the window. 0 if it is used up. */
 static uint64_t take_addresses(uint64_t bytes)
 {
     const uint64_t end = (GLOBAL_WINDOW & WINDOW_MASK) + (~WINDOW_MASK + 1);
     uint64_t base = atomic_load(&next_address), next;
     do {
-        if (bytes > end - base) return 0;
         next = base + (bytes + GRANULE - 1) / GRANULE * GRANULE + GRANULE;
         if (next > end) return 0;
     } while (!atomic_compare_exchange_weak(&next_address, &base, next));
@@ -68,7 +68,7 @@ static int make_room(device_memory *memory)
 CUresult memory_allocate(device_memory *memory, uint64_t bytes, int owned, uint64_t *address)
 {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > memory->total - memory->used || bytes > SIZE_MAX / 2 || !make_room(memory)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > memory->total - memory->used || bytes > MOST_BYTES || !make_room(memory)) return CUDA_ERROR_OUT_OF_MEMORY;
     allocation *a = calloc(1, sizeof *a);
     if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
     /* Of a large block, calloc's pages come into being only when they are touched. */
@@ -141,8 +141,9 @@ static const allocation *copy_range(const device_memory *memory, uint64_t addres
     }
     const uint64_t offset = address - a->base;
     if (!a->freed && offset <= a->bytes && bytes <= a->bytes - offset) return a;
-    snprintf(error, error_bytes, "the copy's %s, %llu bytes at 0x%llx, is not inside one allocation: %llu bytes into one of %llu%s",
-             role, (unsigned long long)bytes, (unsigned long long)address, (unsigned long long)offset, (unsigned long long)a->bytes,
+    snprintf(error, error_bytes,
+             "the copy's %s, %llu bytes at 0x%llx, is not inside one allocation: %llu bytes into one of %llu%s", role,
+             (unsigned long long)bytes, (unsigned long long)address, (unsigned long long)offset, (unsigned long long)a->bytes,
              a->freed ? ", which was freed" : "");
     return NULL;
 }
@@ -152,8 +153,10 @@ CUresult memory_copy(device_memory *memory, uint64_t to, uint64_t from, uint64_t
     if (error_bytes) error[0] = 0;
     if (bytes == 0) return CUDA_SUCCESS;
     const allocation *target = NULL, *source = NULL;
-    if (is_device(to) && !(target = copy_range(memory, to, bytes, "destination", error, error_bytes))) return CUDA_ERROR_INVALID_VALUE;
-    if (is_device(from) && !(source = copy_range(memory, from, bytes, "source", error, error_bytes))) return CUDA_ERROR_INVALID_VALUE;
+    if (is_device(to)) target = copy_range(memory, to, bytes, "destination", error, error_bytes);
+    if (is_device(to) && !target) return CUDA_ERROR_INVALID_VALUE;
+    if (is_device(from)) source = copy_range(memory, from, bytes, "source", error, error_bytes);
+    if (is_device(from) && !source) return CUDA_ERROR_INVALID_VALUE;
     if ((!target && !to) || (!source && !from)) {
         snprintf(error, error_bytes, "the copy's %s is a null pointer", !target && !to ? "destination" : "source");
         return CUDA_ERROR_INVALID_VALUE;

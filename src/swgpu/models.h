@@ -8,7 +8,6 @@
 
 #define MODELS_SHARED_WITHOUT_ASKING (48 * 1024) /* bytes a block may use before its kernel asks for more */
 #define MODELS_MAX_THREADS 1024                  /* of a block */
-#define MODELS_MAX_REGISTERS 255                 /* of a thread */
 
 /* What a compute capability fixes. */
 typedef struct model_limits {

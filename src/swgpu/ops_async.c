@@ -15,7 +15,8 @@ static int source_sizes(warp *w, const ptx_instruction *i, uint32_t mask, uint32
     FOR_LANES(mask, lane, {
         const uint64_t size = o ? operand_get(w, o, lane) : bytes;
         if (size > bytes)
-            return fault_raise(w, i, lane, FAULT_OUT_OF_BOUNDS, "cp.async with a src-size of %llu bytes, more than the %u it copies",
+            return fault_raise(w, i, lane, FAULT_OUT_OF_BOUNDS,
+                               "cp.async with a src-size of %llu bytes, more than the %u it copies",
                                (unsigned long long)size, bytes);
         sizes[lane] = (uint32_t)size;
     });
@@ -67,7 +68,8 @@ static int run_copy(warp *w, const ptx_instruction *i, uint32_t mask)
     const uint64_t bytes = operand_get(w, operand_at(i, 2, 0), first);
     uint32_t sizes[PTX_LANES];
     if (bytes != 16 && (i->modifier[MOD_CACHE] == CACHE_CG || (bytes != 4 && bytes != 8)))
-        return fault_raise(w, i, first, FAULT_TRAP, "cp.async.%s of %llu bytes: it copies %s", i->modifier[MOD_CACHE] == CACHE_CG ? "cg" : "ca",
+        return fault_raise(w, i, first, FAULT_TRAP, "cp.async.%s of %llu bytes: it copies %s",
+                           i->modifier[MOD_CACHE] == CACHE_CG ? "cg" : "ca",
                            (unsigned long long)bytes, i->modifier[MOD_CACHE] == CACHE_CG ? "16" : "4, 8 or 16");
     if (source_sizes(w, i, mask, (uint32_t)bytes, sizes)) return 1;
     async_entry *e = async_push(w->async, (uint32_t)bytes);
@@ -119,7 +121,7 @@ static ptx_run *bind_copy(const ptx_instruction *i)
     if (i->groups == 3) return run_copy;
     const ptx_operand *o = operand_at(i, 3, 0);
     const int is_size = o->kind == OPERAND_IMMEDIATE || (o->kind == OPERAND_REGISTER && o->bits == 32);
-    return i->count[3] == 1 && is_size && o->bits >= 32 ? run_copy : NULL;
+    return i->count[3] == 1 && is_size ? run_copy : NULL;
 }
 
 ptx_run *BIND(cp)(const ptx_instruction *i)

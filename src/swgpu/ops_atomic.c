@@ -55,12 +55,14 @@ FUNCTION(do_add_f64, format_canonical64(format_double(old) + format_double(b)))
 /* A float has more than twice the digits, so rounding twice rounds as once. */
 static uint32_t add_f16(uint32_t a, uint32_t b)
 {
-    return format_f32_to_f16(format_bits(format_float(format_f16_to_f32(a & 0xffff)) + format_float(format_f16_to_f32(b & 0xffff))));
+    const float sum = format_float(format_f16_to_f32(a & 0xffff)) + format_float(format_f16_to_f32(b & 0xffff));
+    return format_f32_to_f16(format_bits(sum));
 }
 
 static uint32_t add_bf16(uint32_t a, uint32_t b)
 {
-    return format_f32_to_bf16(format_bits(format_float(format_bf16_to_f32(a & 0xffff)) + format_float(format_bf16_to_f32(b & 0xffff))));
+    const float sum = format_float(format_bf16_to_f32(a & 0xffff)) + format_float(format_bf16_to_f32(b & 0xffff));
+    return format_f32_to_bf16(format_bits(sum));
 }
 
 FUNCTION(do_add_f16, add_f16((uint32_t)old, (uint32_t)b))
@@ -132,7 +134,8 @@ static int run_atomic(warp *w, const ptx_instruction *i, uint32_t mask, unsigned
     if (access_resolve(&r)) return 1;
     const uint64_t cut = o->bytes == 8 ? ~0ull : (1ull << o->bytes * 8) - 1;
     FOR_LANES(mask, lane, {
-        const uint64_t old = change(o, r.at[lane], operand_get(w, b, lane) & cut, operand_get(w, c, lane) & cut, r.global >> lane & 1);
+        const uint64_t old = change(o, r.at[lane], operand_get(w, b, lane) & cut, operand_get(w, c, lane) & cut,
+                                    r.global >> lane & 1);
         if (d && d->kind != OPERAND_SINK) operand_set(w, d, lane, old);
     });
     return 0;
@@ -167,8 +170,8 @@ static int is_atomic_form(const ptx_instruction *i, unsigned address)
     for (unsigned n = 0; n < i->groups; n++) {
         const ptx_operand *v = operand_at(i, n, 0);
         if (i->count[n] != 1) return 0;
-        if (n == address ? v->kind != OPERAND_ADDRESS || (v->bits != 32 && v->bits != 64) : !value_fits(v, o->bytes * 8u, n < address))
-            return 0;
+        const int is_address = v->kind == OPERAND_ADDRESS && (v->bits == 32 || v->bits == 64);
+        if (n == address ? !is_address : !value_fits(v, o->bytes * 8u, n < address)) return 0;
     }
     return 1;
 }

@@ -2,7 +2,8 @@
  *
  * The common conversions have loops that vectorise; every other one goes through an exact number (formats.h). Which
  * roundings and modifiers a pair of types takes is in forms_of; all else is refused. NaNs become the destination's one
- * NaN, but cvt.f32.bf16, .f32.f32 and .f64.f64 only move bits, as on a GPU; as an integer a NaN is 0, but 2^(bits - 1) if either side has 64 bits, which is what PTX says. */
+ * NaN, but cvt.f32.bf16, .f32.f32 and .f64.f64 only move bits, as on a GPU. As an integer a NaN is 0, or, if the source
+ * is f64 or the integer has 64 bits, only the highest bit. */
 #include "float_lanes.h"
 
 #define SET_INT (T_BYTES | T_INT)
@@ -38,7 +39,7 @@ static uint64_t to_float(const ptx_instruction *i, const format *f, int f32, num
     int rounding = i->modifier[MOD_ROUND], sat = i->modifier[MOD_SAT];
     if (rounding >= ROUND_RNI) n = number_round(n, rounding);
     if (!rounding || rounding >= ROUND_RNI) rounding = ROUND_RN;
-    if (i->modifier[MOD_FTZ] && f32 && number_is_tiny(f, n)) n.significand = 0;
+    if (i->modifier[MOD_FTZ] && f32 && number_is_tiny(f, n, rounding)) n.significand = 0;
     uint64_t d = format_encode(f, n, rounding, sat == SAT_FINITE);
     if (sat == SAT_GIVEN) d = float_saturate(f, d);
     return i->modifier[MOD_RELU] ? float_relu(f, d) : d;

@@ -3,8 +3,7 @@
  * To nearest in f32 and f64 the processor's own arithmetic is the GPU's, bit for bit, but for NaNs: a GPU has one. Loops
  * over a full warp vectorise. Every other rounding and format goes through exact numbers (formats.h). Approximate
  * instructions (div.approx, rcp.approx, sqrt.approx ...) give the correctly rounded result; a GPU's may differ in the
- * last bits. As on a GPU, .ftz makes zero of a result that was denormal before it was rounded, even if it would have been
- * rounded to the smallest normal number. */
+ * last bits. What .ftz makes zero of is as on a GPU: see number_is_tiny. */
 #include "ops_float.h"
 
 #include "float_lanes.h"
@@ -59,8 +58,8 @@ INLINE int f32_run(struct warp *w, const ptx_instruction *i, uint32_t mask, unsi
 {
     uint32_t *d = slot32(w, i->operands[0].slot);
     const uint32_t *a = slot32(w, source_slot(i, 1)), *b = slot32(w, source_slot(i, 2)), *c = slot32(w, source_slot(i, 3));
-    if (ftz && (opcode == OPCODE_mul || opcode == OPCODE_fma)) {
-        /* Only an exact computation tells what the smallest normal number was before it was rounded. */
+    if (ftz && (opcode == OPCODE_mul || opcode == OPCODE_fma || opcode == OPCODE_div)) {
+        /* The smallest normal number may come from less, which only an exact computation tells. */
         uint32_t results[PTX_LANES], smallest = 0;
         for (unsigned lane = 0; lane < PTX_LANES; lane++) results[lane] = f32_lane(opcode, ftz, sat, a[lane], b[lane], c[lane]);
         for (unsigned lane = 0; lane < PTX_LANES; lane++) smallest |= (results[lane] & 0x7fffffff) == 0x00800000;
@@ -143,7 +142,7 @@ static uint64_t general_element(const ptx_instruction *i, const format *f, const
         n[s] = format_decode(f, i->modifier[MOD_FTZ] ? format_flush(f, bits) : bits);
     }
     number exact = general_operation(i->opcode, n, rounding);
-    if (i->modifier[MOD_FTZ] && number_is_tiny(f, exact)) exact.significand = 0;
+    if (i->modifier[MOD_FTZ] && number_is_tiny(f, exact, rounding)) exact.significand = 0;
     uint64_t d = format_encode(f, exact, rounding, 0);
     if (i->modifier[MOD_SAT]) d = float_saturate(f, d);
     return i->modifier[MOD_RELU] ? float_relu(f, d) : d;
@@ -263,31 +262,28 @@ INLINE int32_t order32(uint32_t bits)
     return (int32_t)(bits ^ (0 - (bits >> 31)) >> 1);
 }
 
-INLINE uint32_t extreme32(int is_max, int want_nan, int ftz, uint32_t a, uint32_t b)
+INLINE uint32_t extreme32(int is_max, uint32_t a, uint32_t b)
 {
-    if (ftz) a = float_flush32(a), b = float_flush32(b);
     int a_nan = (a & 0x7fffffff) > 0x7f800000, b_nan = (b & 0x7fffffff) > 0x7f800000;
     uint32_t d = (order32(a) < order32(b)) != is_max ? a : b;
     d = a_nan ? b : b_nan ? a : d;
-    return want_nan ? a_nan | b_nan ? FORMAT_NAN32 : d : a_nan & b_nan ? FORMAT_NAN32 : d;
-}
-
-INLINE int extreme32_run(struct warp *w, const ptx_instruction *i, uint32_t mask, int is_max, int want_nan, int ftz)
-{
-    uint32_t *d = slot32(w, i->operands[0].slot);
-    const uint32_t *a = slot32(w, source_slot(i, 1)), *b = slot32(w, source_slot(i, 2));
-    LANES(mask, lane, d[lane] = extreme32(is_max, want_nan, ftz, a[lane], b[lane]));
-    return 0;
+    return a_nan & b_nan ? FORMAT_NAN32 : d;
 }
 
 static int f32_min(struct warp *w, const ptx_instruction *i, uint32_t mask)
 {
-    return extreme32_run(w, i, mask, 0, 0, 0);
+    uint32_t *d = slot32(w, i->operands[0].slot);
+    const uint32_t *a = slot32(w, source_slot(i, 1)), *b = slot32(w, source_slot(i, 2));
+    LANES(mask, lane, d[lane] = extreme32(0, a[lane], b[lane]));
+    return 0;
 }
 
 static int f32_max(struct warp *w, const ptx_instruction *i, uint32_t mask)
 {
-    return extreme32_run(w, i, mask, 1, 0, 0);
+    uint32_t *d = slot32(w, i->operands[0].slot);
+    const uint32_t *a = slot32(w, source_slot(i, 1)), *b = slot32(w, source_slot(i, 2));
+    LANES(mask, lane, d[lane] = extreme32(1, a[lane], b[lane]));
+    return 0;
 }
 
 /* Any format: its patterns are moved to the top of 64 bits, where all compare alike. */

@@ -18,7 +18,8 @@ static unsigned matrix_count(const ptx_instruction *i)
 }
 
 /* Resolves the rows. mask: the lanes that take part; those that give addresses must be among them. */
-static int resolve_rows(access_request *r, warp *w, const ptx_instruction *i, uint32_t mask, const ptx_operand *o, access_kind kind)
+static int resolve_rows(access_request *r, warp *w, const ptx_instruction *i, uint32_t mask, const ptx_operand *o,
+                        access_kind kind)
 {
     const unsigned lanes = matrix_count(i) * ROWS;
     const uint32_t givers = lanes == PTX_LANES ? FULL_MASK : (1u << lanes) - 1;

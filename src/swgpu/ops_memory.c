@@ -194,11 +194,11 @@ static int order_fits(const ptx_instruction *i, unsigned strong)
     return !(scoped && i->modifier[MOD_CACHE]);
 }
 
-/* Whether all registers of a group are plain 32-bit ones. */
+/* Whether all elements of a group have 32 bits. */
 static int all_words(const ptx_instruction *i, unsigned group)
 {
     for (unsigned n = 0; n < i->count[group]; n++)
-        if (operand_at(i, group, n)->bits != 32 || operand_at(i, group, n)->kind == OPERAND_SINK) return 0;
+        if (operand_at(i, group, n)->bits != 32) return 0;
     return 1;
 }
 
@@ -214,8 +214,8 @@ static int is_words_v4(const ptx_instruction *i, unsigned group)
 
 ptx_run *BIND(ld)(const ptx_instruction *i)
 {
-    static const uint32_t caches = 1u << CACHE_NONE | 1u << CACHE_CA | 1u << CACHE_CG | 1u << CACHE_CS | 1u << CACHE_LU | 1u << CACHE_CV |
-                                   1u << CACHE_NC;
+    static const uint32_t caches = 1u << CACHE_NONE | 1u << CACHE_CA | 1u << CACHE_CG | 1u << CACHE_CS | 1u << CACHE_LU |
+                                   1u << CACHE_CV | 1u << CACHE_NC;
     const unsigned space = i->modifier[MOD_SPACE], cache = i->modifier[MOD_CACHE];
     if (i->types != 1 || i->groups != 2 || !is_address(operand_at(i, 1, 0))) return NULL;
     if (!(caches >> cache & 1) || (cache == CACHE_NC && space != SPACE_GLOBAL)) return NULL;

@@ -80,7 +80,7 @@ int parse_unexpected(parser *p, const char *wanted)
     if (t->kind == TOKEN_BAD) return parse_fail(p, PTX_SYNTAX, t, "%s", t->problem);
     if (t->kind == TOKEN_END) return parse_fail(p, PTX_SYNTAX, t, "%s is needed here, but the text ends", wanted);
     return parse_fail(p, PTX_SYNTAX, t, "%s is needed here, not \"%s%.*s\"", wanted, t->kind == TOKEN_WORD ? "." : "",
-                      t->length < 40 ? (int)t->length : 40, t->text);
+                      SHOWN(t));
 }
 
 void parse_next(parser *p)
@@ -115,8 +115,8 @@ int parse_count(parser *p, uint64_t least, uint64_t most, const char *wanted, ui
     if (p->token.kind != TOKEN_INTEGER) return parse_unexpected(p, wanted);
     *out = p->token.value;
     if (*out < least || *out > most)
-        return parse_fail(p, PTX_SYNTAX, &p->token, "%s from %llu to %llu is needed here, not %llu", wanted, (unsigned long long)least,
-                          (unsigned long long)most, (unsigned long long)*out);
+        return parse_fail(p, PTX_SYNTAX, &p->token, "%s from %llu to %llu is needed here, not %llu", wanted,
+                          (unsigned long long)least, (unsigned long long)most, (unsigned long long)*out);
     parse_next(p);
     return 0;
 }
@@ -244,7 +244,7 @@ static int parse_target(parser *p)
     char suffix = c + 1 == t->length ? t->text[c] : 0;
     if (t->length < 3 || memcmp(t->text, "sm_", 3) != 0 || target < OLDEST_TARGET || target > NEWEST_TARGET ||
         (c != t->length && suffix != 'a' && suffix != 'f'))
-        return parse_fail(p, PTX_TARGET, t, "%.*s is no target that is supported", t->length < 40 ? (int)t->length : 40, t->text);
+        return parse_fail(p, PTX_TARGET, t, "%.*s is no target that is supported", SHOWN(t));
     p->module->target = target;
     p->module->target_suffix = suffix;
     parse_next(p);
@@ -330,11 +330,11 @@ static int parse_statement(parser *p)
         if (!parse_word_is(p, directives[d].word)) continue;
         if (prefixed && directives[d].header) return parse_unexpected(p, "a variable or function");
         if (d > 0 && !p->module->version) return parse_fail(p, PTX_SYNTAX, &p->token, ".version is missing: it must come first");
-        if (!directives[d].header && !p->module->target) return parse_fail(p, PTX_SYNTAX, &p->token, ".target is missing: it must come before this");
+        if (!directives[d].header && !p->module->target)
+            return parse_fail(p, PTX_SYNTAX, &p->token, ".target is missing: it must come before this");
         return directives[d].parse == parse_module_variable ? parse_variable(p, is_extern) : directives[d].parse(p);
     }
-    return parse_fail(p, PTX_UNSUPPORTED, &p->token, "\".%.*s\" is not supported", p->token.length < 40 ? (int)p->token.length : 40,
-                      p->token.text);
+    return parse_fail(p, PTX_UNSUPPORTED, &p->token, "\".%.*s\" is not supported", SHOWN(&p->token));
 }
 
 /* Variables of the module first, as ptx_module says; a kernel's may have come between. */

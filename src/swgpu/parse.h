@@ -22,6 +22,9 @@
 #define PARSE_WORDS 384            /* at least opcodes + modifiers + types */
 #define PARSE_BUCKETS 512
 
+/* A token for "%.*s" in an error. */
+#define SHOWN(t) ((t)->length < 80 ? (int)(t)->length : 80), (t)->text
+
 /* ---- names: each text once, with what it stands for in the innermost scope */
 
 typedef enum symbol_kind {

@@ -25,7 +25,7 @@ int parse_emit(parser *p, ptx_instruction *i)
 static int word_error(parser *p, const ptx_opcode_row *row, const char *before, const char *after)
 {
     const token *t = &p->token;
-    return parse_fail(p, PTX_UNSUPPORTED, t, "%s\".%.*s\" of %s%s", before, t->length < 40 ? (int)t->length : 40, t->text, row->name, after);
+    return parse_fail(p, PTX_UNSUPPORTED, t, "%s\".%.*s\" of %s%s", before, SHOWN(t), row->name, after);
 }
 
 /* One word after the opcode: a modifier of a category that the row permits, else a type. */
@@ -60,8 +60,8 @@ static int parse_modifiers(parser *p, const ptx_opcode_row *row, ptx_instruction
     }
     if (p->token.kind == TOKEN_BAD || (!*row->pattern && p->token.kind != ';')) return parse_unexpected(p, "\";\"");
     if (i->types != row->type_count)
-        return parse_fail(p, PTX_SYNTAX, opcode, "%s needs %u type%s, not %u", row->name, row->type_count, row->type_count == 1 ? "" : "s",
-                          i->types);
+        return parse_fail(p, PTX_SYNTAX, opcode, "%s needs %u type%s, not %u", row->name, row->type_count,
+                          row->type_count == 1 ? "" : "s", i->types);
     return 0;
 }
 
@@ -70,7 +70,7 @@ static int parse_guard(parser *p, const token *guard, int negate, ptx_instructio
     uint32_t member;
     symbol *s = names_find(p, guard, &member);
     if (!s || s->kind > SYMBOL_RANGE || s->type != TYPE_PRED)
-        return parse_fail(p, PTX_SYNTAX, guard, "%.*s is no predicate", guard->length < 80 ? (int)guard->length : 80, guard->text);
+        return parse_fail(p, PTX_SYNTAX, guard, "%.*s is no predicate", SHOWN(guard));
     i->guarded = 1;
     i->guard_negate = (uint8_t)negate;
     i->guard_slot = parse_register_slot(p, s, member);
@@ -82,7 +82,7 @@ int parse_instruction(parser *p, const token *opcode, const token *guard, int gu
     char full[MAX_FULL_NAME];
     const word *w = words_find(p, opcode, NULL);
     while (w && w->category != WORD_OPCODE) w = words_find(p, opcode, w);
-    if (!w) return parse_fail(p, PTX_UNSUPPORTED, opcode, "opcode %.*s is not supported", opcode->length < 80 ? (int)opcode->length : 80, opcode->text);
+    if (!w) return parse_fail(p, PTX_UNSUPPORTED, opcode, "opcode %.*s is not supported", SHOWN(opcode));
     const ptx_opcode_row *row = &p->rows[w->value];
     ptx_instruction i = {.opcode = w->value, .counter = row->counter, .line = opcode->line, .location = p->location,
                          .column = (uint32_t)(opcode->text - opcode->line_start) + 1};

@@ -136,7 +136,8 @@ static int parse_param(parser *p)
             continue;
         }
         ptx_type named = parse_type(p);
-        int space = parse_word_is(p, "global") || parse_word_is(p, "shared") || parse_word_is(p, "const") || parse_word_is(p, "local");
+        int space = parse_word_is(p, "global") || parse_word_is(p, "shared") || parse_word_is(p, "const") ||
+                    parse_word_is(p, "local");
         if (parse_word_is(p, "ptr"))
             pointer = 1;
         else if (named != TYPE_NONE && type == TYPE_NONE && ptx_type_bits(named) >= 8 && ptx_type_bits(named) <= 64)
@@ -244,7 +245,8 @@ static int parse_registers(parser *p)
         uint64_t count = 1;
         if (parse_expect(p, TOKEN_NAME, "a register's name")) return 1;
         int range = parse_accept(p, '<');
-        if (range && (parse_count(p, 0, PTX_MAX_REGISTERS, "a number of registers", &count) || parse_expect(p, '>', "\">\""))) return 1;
+        if (range && (parse_count(p, 0, PTX_MAX_REGISTERS, "a number of registers", &count) || parse_expect(p, '>', "\">\"")))
+            return 1;
         p->register_count += (uint32_t)count;
         if (p->register_count > PTX_MAX_REGISTERS)
             return parse_fail(p, PTX_SYNTAX, &name, "more than %u registers", PTX_MAX_REGISTERS);
@@ -346,7 +348,7 @@ static int parse_body(parser *p)
     } while (p->names.depth > outside);
     if (p->fixup_count) {
         const token *at = &p->fixups[0].at;
-        return parse_fail(p, PTX_SYNTAX, at, "there is no label %.*s here", at->length < 80 ? (int)at->length : 80, at->text);
+        return parse_fail(p, PTX_SYNTAX, at, "there is no label %.*s here", SHOWN(at));
     }
     return 0;
 }
@@ -424,7 +426,9 @@ int parse_entry(parser *p)
 {
     parse_next(p);
     const token name = p->token;
-    if (parse_expect(p, TOKEN_NAME, "a kernel's name") || start_kernel(p, &name) || names_open(p, &name) || parse_params(p)) return 1;
+    if (parse_expect(p, TOKEN_NAME, "a kernel's name") || start_kernel(p, &name) || names_open(p, &name) ||
+        parse_params(p))
+        return 1;
     while (p->token.kind == TOKEN_WORD)
         if (parse_tuning(p)) return 1;
     if (p->token.kind != '{') return parse_unexpected(p, "a kernel's body");

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN(t) ((t)->length < 80 ? (int)(t)->length : 80), (t)->text
-
 static const char *const space_names[] = {[SPACE_GENERIC] = "generic", [SPACE_GLOBAL] = "global", [SPACE_SHARED] = "shared",
                                           [SPACE_LOCAL] = "local", [SPACE_PARAM] = "param", [SPACE_CONST] = "const"};
 
@@ -148,7 +146,8 @@ static int symbol_constant(parser *p, const token *at, const symbol *s, int wide
     } else {
         const ptx_variable *v = &p->module->variables[s->value];
         int at_load = v->space == SPACE_GLOBAL || v->space == SPACE_CONST;
-        if (at_load && !wide) return parse_fail(p, PTX_SYNTAX, at, "the address of %.*s has 64 bits where 32 are needed", SHOWN(at));
+        if (at_load && !wide)
+            return parse_fail(p, PTX_SYNTAX, at, "the address of %.*s has 64 bits where 32 are needed", SHOWN(at));
         if (at_load || v->is_extern)
             variable = (int32_t)s->value;
         else
@@ -189,7 +188,8 @@ static int check_register(parser *p, const ptx_instruction *i, const token *at, 
     int fits = bits == needed || (relaxed && bits > needed && needed > 1 && !is_float(own));
     if (fits && (is_bits(own) || is_bits(type) || is_float(own) == is_float(type))) return 0;
     if (fits)
-        return parse_fail(p, PTX_SYNTAX, at, "%.*s is of type .%s where .%s is needed", SHOWN(at), ptx_type_name(own), ptx_type_name(type));
+        return parse_fail(p, PTX_SYNTAX, at, "%.*s is of type .%s where .%s is needed", SHOWN(at), ptx_type_name(own),
+                          ptx_type_name(type));
     if (needed == 1) return parse_fail(p, PTX_SYNTAX, at, "%.*s is no predicate", SHOWN(at));
     if (bits == 1) return parse_fail(p, PTX_SYNTAX, at, "%.*s is a predicate where %u bits are needed", SHOWN(at), needed);
     return parse_fail(p, PTX_SYNTAX, at, "%.*s has %u bits where %u are needed", SHOWN(at), bits, needed);
@@ -214,7 +214,8 @@ static int set_number(parser *p, const raw_element *e, ptx_type type, ptx_operan
 {
     uint64_t value = 0;
     if (number_value(p, e, type, &value)) return 1;
-    *o = (ptx_operand){.kind = OPERAND_IMMEDIATE, .type = (uint8_t)type, .bits = (uint8_t)ptx_type_bits(type), .offset = (int64_t)value};
+    *o = (ptx_operand){.kind = OPERAND_IMMEDIATE, .type = (uint8_t)type, .bits = (uint8_t)ptx_type_bits(type),
+                       .offset = (int64_t)value};
     return parse_constant(p, value, o->bits == 64, -1, &o->slot);
 }
 
@@ -237,7 +238,8 @@ static int match_named(parser *p, const ptx_instruction *i, const raw_element *e
     if (i->opcode != OPCODE_mov && i->opcode != OPCODE_cvta)
         return parse_fail(p, PTX_SYNTAX, &e->at, "only mov and cvta take the address of %.*s", SHOWN(&e->at));
     unsigned needed = ptx_type_bits(type);
-    if (needed < 32) return parse_fail(p, PTX_SYNTAX, &e->at, "the address of %.*s does not fit into %u bits", SHOWN(&e->at), needed);
+    if (needed < 32)
+        return parse_fail(p, PTX_SYNTAX, &e->at, "the address of %.*s does not fit into %u bits", SHOWN(&e->at), needed);
     *o = (ptx_operand){.kind = OPERAND_IMMEDIATE, .type = (uint8_t)type, .bits = (uint8_t)needed};
     return symbol_constant(p, &e->at, s, needed == 64, e->offset, &o->slot);
 }
@@ -253,7 +255,8 @@ static int match_element(parser *p, const ptx_instruction *i, const raw_element 
         return 0;
     case RAW_SINK:
         if (letter != 'd') return parse_fail(p, PTX_SYNTAX, &e->at, "\"_\" cannot be read");
-        *o = (ptx_operand){.kind = OPERAND_SINK, .type = (uint8_t)type, .bits = (uint8_t)ptx_type_bits(type), .slot = SPECIAL_SINK};
+        *o = (ptx_operand){.kind = OPERAND_SINK, .type = (uint8_t)type, .bits = (uint8_t)ptx_type_bits(type),
+                           .slot = SPECIAL_SINK};
         return 0;
     case RAW_SPECIAL:
         if (letter == 'd') return parse_fail(p, PTX_SYNTAX, &e->at, "%.*s cannot be written", SHOWN(&e->at));
@@ -278,14 +281,16 @@ static int match_address(parser *p, const ptx_instruction *i, const raw_element 
         if (set_register(p, s, member, o)) return 1;
         o->kind = OPERAND_ADDRESS;
         int narrow = space == SPACE_SHARED || space == SPACE_LOCAL || space == SPACE_PARAM;
-        return narrow && o->bits == 32 ? 0 : check_register(p, &(ptx_instruction){.opcode = OPCODE_bra}, &e->at, (ptx_type)o->type, TYPE_U64);
+        if (narrow && o->bits == 32) return 0;
+        /* Not as ld and st take their data: an address has just its width. */
+        return check_register(p, &(ptx_instruction){.opcode = OPCODE_bra}, &e->at, (ptx_type)o->type, TYPE_U64);
     }
     if (e->form == RAW_NAME && !s) return parse_fail(p, PTX_SYNTAX, &e->at, "%.*s is not declared", SHOWN(&e->at));
     if (!has_address(s)) return parse_fail(p, PTX_SYNTAX, &e->at, "an address is needed here");
     unsigned actual = s->kind == SYMBOL_PARAM ? SPACE_PARAM : p->module->variables[s->value].space;
     if (actual != space && !(actual == SPACE_GLOBAL && space == SPACE_GENERIC))
-        return parse_fail(p, PTX_SYNTAX, &e->at, "%.*s is in %s space, but %s takes a %s address", SHOWN(&e->at), space_names[actual],
-                          p->rows[i->opcode].name, space_names[space]);
+        return parse_fail(p, PTX_SYNTAX, &e->at, "%.*s is in %s space, but %s takes a %s address", SHOWN(&e->at),
+                          space_names[actual], p->rows[i->opcode].name, space_names[space]);
     return symbol_constant(p, &e->at, s, wide, 0, &o->slot);
 }
 
@@ -321,8 +326,8 @@ static int check_vector(parser *p, const ptx_instruction *i, const raw_group *g)
 static int part_type(parser *p, const ptx_instruction *i, const raw_group *g, ptx_type *type)
 {
     unsigned bits = ptx_type_bits(*type);
-    if ((g->count != 2 && g->count != 4) || bits / g->count < 8 || p->raw.groups[0].shape == p->raw.groups[p->raw.group_count - 1].shape ||
-        !(T_BITS >> i->type[0] & 1))
+    if ((g->count != 2 && g->count != 4) || bits / g->count < 8 ||
+        p->raw.groups[0].shape == p->raw.groups[p->raw.group_count - 1].shape || !(T_BITS >> i->type[0] & 1))
         return parse_fail(p, PTX_SYNTAX, &g->at, "mov.%s cannot take these braces", ptx_type_name(*type));
     *type = bits / g->count == 32 ? TYPE_B32 : bits / g->count == 16 ? TYPE_B16 : TYPE_B8;
     return 0;
@@ -390,7 +395,8 @@ int parse_match(parser *p, ptx_instruction *i)
             if (match_group(p, i, g, *letter, position)) return 1;
         } else if (!optional) {
             if (!g) return parse_fail(p, PTX_SYNTAX, &p->token, "%s needs more operands", name);
-            return parse_fail(p, PTX_SYNTAX, &g->at, *letter == 'm' ? "an address in brackets is needed here" : "an address cannot stand here");
+            return parse_fail(p, PTX_SYNTAX, &g->at,
+                              *letter == 'm' ? "an address in brackets is needed here" : "an address cannot stand here");
         }
         optional = 0;
         position++;

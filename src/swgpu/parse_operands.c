@@ -8,7 +8,8 @@
 static int add_element(parser *p, raw_element **out)
 {
     raw_operands *r = &p->raw;
-    if (r->element_count == PARSE_MAX_ELEMENTS) return parse_fail(p, PTX_SYNTAX, &p->token, "more than %d operands", PARSE_MAX_ELEMENTS);
+    if (r->element_count == PARSE_MAX_ELEMENTS)
+        return parse_fail(p, PTX_SYNTAX, &p->token, "more than %d operands", PARSE_MAX_ELEMENTS);
     *out = &r->elements[r->element_count++];
     **out = (raw_element){.at = p->token};
     return 0;
@@ -42,8 +43,8 @@ static int parse_name(parser *p, raw_element *e)
         uint32_t slot;
         uint8_t bits;
         if (!parse_special_name(&name, &p->token, &slot, &bits))
-            return parse_fail(p, PTX_UNSUPPORTED, &name, "unknown register %.*s.%.*s", name.length < 40 ? (int)name.length : 40, name.text,
-                              p->token.length < 40 ? (int)p->token.length : 40, p->token.text);
+            return parse_fail(p, PTX_UNSUPPORTED, &name, "unknown register %.*s.%.*s", SHOWN(&name),
+                              SHOWN(&p->token));
         e->form = RAW_SPECIAL;
         e->value = slot;
         parse_next(p);
@@ -99,7 +100,8 @@ int parse_operands(parser *p)
     p->raw.element_count = p->raw.group_count = 0;
     if (p->token.kind == ';') return 0;
     do {
-        if (p->raw.group_count == PTX_MAX_GROUPS) return parse_fail(p, PTX_SYNTAX, &p->token, "more than %d operands", PTX_MAX_GROUPS);
+        if (p->raw.group_count == PTX_MAX_GROUPS)
+            return parse_fail(p, PTX_SYNTAX, &p->token, "more than %d operands", PTX_MAX_GROUPS);
         if (parse_group(p)) return 1;
     } while (parse_accept(p, ','));
     return p->token.kind == ';' ? 0 : parse_unexpected(p, "\",\" or \";\"");

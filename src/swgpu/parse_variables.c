@@ -193,7 +193,7 @@ static int parse_declarator(parser *p, const ptx_variable *common, ptx_type type
     in.sizes[in.dimensions] = v.bytes;
     for (uint32_t d = in.dimensions; d-- > 0;) {
         if (counts[d] && v.bytes > PARSE_MAX_VARIABLE / counts[d])
-            return parse_fail(p, PTX_SYNTAX, &name, "%.*s is larger than %llu bytes", (int)(name.length < 40 ? name.length : 40), name.text,
+            return parse_fail(p, PTX_SYNTAX, &name, "%.*s is larger than %llu bytes", SHOWN(&name),
                               (unsigned long long)PARSE_MAX_VARIABLE);
         v.bytes *= counts[d];
         in.sizes[d] = v.bytes;

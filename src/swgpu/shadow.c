@@ -103,22 +103,23 @@ static const char *name_thread(const context *c, uint32_t warp_index, int lane, 
     return text;
 }
 
-static int report_race(const context *c, unsigned lane, uint32_t offset, shadow_kind kind, int first, uint32_t first_warp, int first_lane,
-                       uint32_t line)
+static int report_race(const context *c, unsigned lane, uint32_t offset, shadow_kind kind, int first, uint32_t first_warp,
+                       int first_lane, uint32_t line)
 {
     static const char *const done[] = {[FIRST_WROTE] = "written", [FIRST_READ] = "read", [FIRST_ATOMIC] = "changed by an atomic"};
-    static const char *const now[] = {[SHADOW_READ] = "read", [SHADOW_WRITE] = "written", [SHADOW_ATOMIC] = "changed by an atomic",
-                                      [SHADOW_ASYNC] = "written by a cp.async"};
+    static const char *const now[] = {[SHADOW_READ] = "read", [SHADOW_WRITE] = "written",
+                                      [SHADOW_ATOMIC] = "changed by an atomic", [SHADOW_ASYNC] = "written by a cp.async"};
     char one[64], other[64], at[40] = "";
     if (line) snprintf(at, sizeof at, " at PTX line %u", line);
-    return fault_raise(c->w, c->i, lane, FAULT_RACE, "shared byte 0x%x: %s by %s%s, %s by %s with no %s between", offset + SHARED_BASE,
-                       done[first], name_thread(c, first_warp, first_lane, one), at, now[kind],
+    return fault_raise(c->w, c->i, lane, FAULT_RACE, "shared byte 0x%x: %s by %s%s, %s by %s with no %s between",
+                       offset + SHARED_BASE, done[first], name_thread(c, first_warp, first_lane, one), at, now[kind],
                        name_thread(c, c->index, (int)lane, other), first_warp == c->index ? "bar.warp.sync" : "barrier");
 }
 
 static int report_write(const context *c, const cell *x, unsigned lane, uint32_t offset, shadow_kind kind)
 {
-    return report_race(c, lane, offset, kind, FIRST_WROTE, x->write_thread / PTX_LANES, x->write_thread % PTX_LANES, x->write_line);
+    return report_race(c, lane, offset, kind, FIRST_WROTE, x->write_thread / PTX_LANES, x->write_thread % PTX_LANES,
+                       x->write_line);
 }
 
 static int report_pending(const context *c, const cell *x, unsigned lane, uint32_t offset, shadow_kind kind)
@@ -178,7 +179,8 @@ static history *history_of(shadow *s, cell *x)
     if (!(x->flags & HISTORY)) {
         const uint32_t index = history_take(s);
         if (!index) return NULL;
-        for (uint32_t rest = x->read_warps; rest; rest &= rest - 1) s->histories[index].read_clock[__builtin_ctz(rest)] = x->read_clock;
+        for (uint32_t rest = x->read_warps; rest; rest &= rest - 1)
+            s->histories[index].read_clock[__builtin_ctz(rest)] = x->read_clock;
         x->read_clock = index;
         x->flags |= HISTORY;
     }
@@ -248,7 +250,7 @@ static int check_atomics(const context *c, const cell *x, unsigned lane, uint32_
     if (h->atomic_warp == c->index && h->atomic_epoch == c->epoch && others)
         return report_race(c, lane, offset, kind, FIRST_ATOMIC, c->index, __builtin_ctz(others), h->atomic_line);
     for (uint32_t n = 0; n < c->w->block->warp_count; n++)
-        if (n != c->index && c->clock[n] < h->atomic_clock[n])
+        if (c->clock[n] < h->atomic_clock[n])
             return report_race(c, lane, offset, kind, FIRST_ATOMIC, n, h->atomic_warp == n ? __builtin_ctz(h->atomic_lanes) : -1,
                                h->atomic_warp == n ? h->atomic_line : 0);
     return 0;

@@ -21,7 +21,7 @@ typedef struct gpu_function {
     gpu_module *module;
     const ptx_kernel *kernel;
     CUfunction handle;
-    int registers;   /* a thread's */
+    int registers;   /* of a thread, as the parser estimates */
     int max_dynamic; /* bytes of dynamic shared memory that a launch may ask for */
     int carveout;
 } gpu_function;
