@@ -175,7 +175,7 @@ test: deps
 	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so
 	@$(TEST_ENV) sh tests/run.sh $(TESTS) $(SWGPU_TESTS)
 
-## test-gpu     the numeric tests on this machine's GPU
+## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU
 test-gpu: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric
 	@BUILD=$(BUILD) sh tests/gpu.sh

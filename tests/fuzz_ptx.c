@@ -31,7 +31,8 @@ static void check_kernel(const ptx_module *m, const ptx_kernel *k)
             for (unsigned o = 0; o < i->count[g]; o++) {
                 const ptx_operand *x = &i->operands[i->first[g] + o];
                 require(x->slot + (x->bits == 64) < k->slots);
-                require(x->kind == OPERAND_LABEL || x->bits == 1 || x->bits == 8 || x->bits == 16 || x->bits == 32 || x->bits == 64);
+                int whole = x->bits == 1 || x->bits == 8 || x->bits == 16 || x->bits == 32 || x->bits == 64;
+                require(whole || x->kind == OPERAND_LABEL);
             }
     }
     for (uint32_t c = 0; c < k->constant_count; c++) {

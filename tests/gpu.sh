@@ -1,6 +1,8 @@
 #!/bin/sh
 # What `make test-gpu` runs: the numeric tests, twice on one cache file, so that the second process shows that it compiles
 # nothing. BUILD is the build folder; it may have come from another machine (make bundle).
+# In the first, each product also runs on the software GPU as the same chip: f32 and integers must have the same bits, and the
+# largest difference of the others is reported.
 #   DEMO=1       also the demo, twice
 #   SANITIZE=1   also a part of the tests under compute-sanitizer (memcheck, racecheck, synccheck)
 set -u
@@ -14,7 +16,9 @@ export JG_TEST_CACHE="$scratch/kernels.db"
 bad=0
 for round in first second; do
     echo "=== numeric tests, $round process"
-    sh tests/run.sh "$build/tests/gpu_numeric" || bad=1
+    twin=
+    [ $round = first ] && twin=JG_TEST_TWIN=1
+    sh tests/run.sh "$twin $build/tests/gpu_numeric" || bad=1
 done
 if [ -n "${DEMO:-}" ]; then
     for round in first second; do

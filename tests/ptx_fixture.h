@@ -15,7 +15,8 @@
 
 #define HEADER ".version 8.0\n.target sm_80\n.address_size 64\n"
 #define REGISTERS                                                                                                      \
-    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<99>; .reg .b64 %rd<99>; .reg .f32 %f<99>; .reg .f64 %d<9>; .reg .f16x2 %x<9>;\n"
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<99>; .reg .b64 %rd<99>;"                                          \
+    ".reg .f32 %f<99>; .reg .f64 %d<9>; .reg .f16x2 %x<9>;\n"
 #define KERNEL(body) HEADER ".entry k(.param .u64 a, .param .b8 s[12])\n{\n" REGISTERS body "\n}\n"
 
 static ptx_module *module; /* of the last text that parsed */
