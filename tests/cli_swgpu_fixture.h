@@ -113,8 +113,8 @@ static inline void need_nvrtc(void)
     skip();
 }
 
-/* Puts PTX under the key of a problem's kernel into the cache file `name` of the temporary home. The body finds the
- * addresses of A, B and C in %rd1, %rd2 and %rd3. */
+/* Puts PTX under the key of a problem's kernel into the cache file `name` of the temporary home. One thread
+ * runs the body, with the addresses of A, B and C in %rd1, %rd2 and %rd3. */
 static inline void plant(const char *name, const char *problem_text, const char *body)
 {
     char path[128], ptx[4096], kernel[KERNEL_NAME_BYTES], error[512];
@@ -134,6 +134,8 @@ static inline void plant(const char *name, const char *problem_text, const char 
                           ".version 7.4\n.target sm_87\n.address_size 64\n.visible .entry %s(.param .align 8 .b8 args[%zu])\n{\n"
                           ".reg .b64 %%rd<9>;\n.reg .b32 %%r<9>;\n.reg .b16 %%rs<9>;\n.reg .pred %%p<9>;\n"
                           "ld.param.u64 %%rd1, [args+%zu];\nld.param.u64 %%rd2, [args+%zu];\nld.param.u64 %%rd3, [args+%zu];\n"
+                          "mov.u32 %%r6, %%tid.x; mov.u32 %%r7, %%ctaid.x; mov.u32 %%r8, %%ctaid.y;\n"
+                          "or.b32 %%r6, %%r6, %%r7; or.b32 %%r6, %%r6, %%r8; setp.ne.u32 %%p8, %%r6, 0; @%%p8 ret;\n"
                           "%s\nret;\n}\n",
                           kernel, sizeof(launch_args), offsetof(launch_args, a), offsetof(launch_args, b), offsetof(launch_args, c),
                           body);

@@ -17,7 +17,7 @@ void twin_close(void);
 int twin_is_open(void);
 
 /* Runs the problem of ref, form and all, on C as it was before, and compares with what is in ref.c.block. exact: a
- * different bit is a failure; else a difference above the oracle's bound for two results is. Returns 0; 1 after a failure, with a text. */
+ * different bit is a failure; else a difference above the bound of the oracle is. Returns 0, or 1 with a text. */
 int twin_compare(const reference *ref, float alpha, float beta, int exact, char *text, size_t size);
 
 /* Prints, for f32 and for the 16-bit types: products, elements, elements with other bits, largest difference. */

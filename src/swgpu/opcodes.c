@@ -10,7 +10,8 @@ const ptx_opcode_row *ptx_opcode_table(void)
 {
 #ifdef SWGPU_HAS_WIDE
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return opcode_rows_wide;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+        return opcode_rows_wide;
 #endif
     return opcode_rows;
 }

@@ -13,6 +13,10 @@
  *   sync       NONE; ALL: every live lane of the warp must execute it together; MASK: the lanes of the last operand
  *              must; CONTROL: the scheduler itself runs it (its bind function only checks)
  *
+ * Families to come have their place: wgmma and cp.async.bulk (TMA) are rows here with bind functions in files of their own,
+ * their layouts rows of mma_layout.h, their sums mma_model.h's, their data's late arrival async.c's; mbarrier would be a
+ * third kind of waiting beside barriers and .sync in warp.c.
+ *
  * bind_name returns the function that runs an instruction with these types, modifiers and operands, or null for a
  * combination that does not exist or is not supported; the parser reports that with line and caret, so that nothing is
  * ever silently ignored. */
@@ -29,9 +33,10 @@
 #define T_LOGIC (T_BITS | TYPE_BIT(PRED))
 #define T_PACKED (TYPE_BIT(U16X2) | TYPE_BIT(S16X2))
 #define T_BYTES (TYPE_BIT(B8) | TYPE_BIT(U8) | TYPE_BIT(S8))
-#define T_MEMORY (T_BYTES | T_BITS | T_INT | TYPE_BIT(F16) | TYPE_BIT(F16X2) | TYPE_BIT(BF16) | TYPE_BIT(BF16X2) | TYPE_BIT(F32) | TYPE_BIT(F64))
+#define T_MEMORY (T_BYTES | T_BITS | T_INT | T_FLOAT)
 #define T_SMALL_FLOAT (TYPE_BIT(E4M3) | TYPE_BIT(E5M2) | TYPE_BIT(E4M3X2) | TYPE_BIT(E5M2X2) | TYPE_BIT(TF32))
-#define T_MMA (T_HALF | T_SMALL_FLOAT | TYPE_BIT(F32) | TYPE_BIT(F64) | TYPE_BIT(U8) | TYPE_BIT(S8) | TYPE_BIT(U4) | TYPE_BIT(S4) | TYPE_BIT(B1) | TYPE_BIT(S32))
+#define T_MMA_INT (TYPE_BIT(U8) | TYPE_BIT(S8) | TYPE_BIT(U4) | TYPE_BIT(S4) | TYPE_BIT(S32))
+#define T_MMA (T_FLOAT | T_SMALL_FLOAT | T_MMA_INT)
 
 #define M(name) CATEGORY(name)
 #define M_MEMORY (M(SPACE) | M(VECTOR) | M(CACHE) | M(HINT) | M(ORDER) | M(SCOPE) | M(VOLATILE))

@@ -1,8 +1,9 @@
 /* mma.sync: a warp's product of two small matrices, D = A B + C, .row.col.
  *
  * The whole warp's fragments are unpacked into plain matrices (mma_layout.h), multiplied, and packed again. How sums of
- * f16, bf16, tf32 and fp8 products round is in mma_model.h and dot() alone. The lanes of `mask` get results; A, B and C are read from all
- * lanes. Registers are viewed as arrays of their elements, which takes a little-endian machine, as PTX itself does. */
+ * f16, bf16, tf32 and fp8 products round is in mma_model.h and dot() alone. The lanes of `mask` get results; A, B and C
+ * are read from all lanes. Registers are viewed as arrays of their elements, which takes a little-endian machine, as PTX
+ * itself does. */
 #include "float_lanes.h"
 #include "mma_layout.h"
 #include "mma_model.h"
@@ -12,7 +13,8 @@
 /* The arithmetic of one row of D: d[n] = c[n] + sum of a[k] * b[k][n], eight columns at a time so that it vectorises.
  * Products are exact in double, and are added to c in the order of k in double: finer than a GPU. The caller rounds d once, to
  * the accumulator's type. Used for what mma_model.h does not know, and for infinities and NaN. */
-INLINE void dot(double *restrict d, const float *restrict c, const float *restrict a, const float (*restrict b)[MMA_N], unsigned k)
+INLINE void dot(double *restrict d, const float *restrict c, const float *restrict a, const float (*restrict b)[MMA_N],
+                unsigned k)
 {
     double sum[MMA_N];
     for (unsigned n = 0; n < MMA_N; n++) sum[n] = (double)c[n];
@@ -161,8 +163,9 @@ INLINE int float_mma(struct warp *w, const ptx_instruction *i, uint32_t mask, pt
     }
     const mma_model model = mma_model_of(w->block->launch->capability, a_type == TYPE_TF32);
     if (is_modelled(a_type, c_type) && model.group && all_finite(s, a, b, c)) {
-        mma_multiply(model, c, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, s->m, s->k, a_type == TYPE_BF16 ? 7 : 10,
-                     a_type == TYPE_F16 ? -14 : -126);
+        const int significand_bits = a_type == TYPE_BF16 ? 7 : 10, least_exponent = a_type == TYPE_F16 ? -14 : -126;
+        mma_multiply(model, c, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, s->m, s->k, significand_bits,
+                     least_exponent);
         memcpy(bits, c, s->m * MMA_N * sizeof *bits);
         store_d(w, i, mask, s->m, bits);
         return 0;

@@ -5,7 +5,7 @@
 #include "counters.h"
 #include "opcodes.h"
 
-#define DECLARE(name, pattern, types, count, modifiers, class, sync) extern ptx_bind BIND(name) __attribute__((weak));
+#define DECLARE(name, pattern, types, count, modifiers, class, sync) extern ptx_bind BIND(name);
 PTX_OPCODES(DECLARE)
 #undef DECLARE
 
