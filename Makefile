@@ -188,11 +188,11 @@ bundle:
 
 ## asan         the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 asan: deps
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan OPT='-O1 -g' JG_TEST_ARCHS='87 90' SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' test
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan OPT='-O1 -g' JG_TEST_ARCHS='87 90' JG_TEST_STRIDE=60 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' test
 
 ## tsan         the tests under ThreadSanitizer
 tsan: deps
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 SANITIZE='-fsanitize=thread' test
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 JG_TEST_STRIDE=120 SANITIZE='-fsanitize=thread' test
 
 ## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
 bench-swgpu: deps
