@@ -14,6 +14,9 @@
 
 #include <cmocka.h>
 
+#define REFUSES(code, ...) assert_int_equal(__VA_ARGS__, CUDA_ERROR_##code)
+#define WORKS(...) assert_int_equal(__VA_ARGS__, CUDA_SUCCESS)
+
 #define HEADER ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 /* out[global thread] = threadIdx.x */
@@ -22,17 +25,19 @@
     " cvta.to.global.u64 %d2, %d1; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"                \
     " mad.lo.s32 %r4, %r2, %r3, %r1; mul.wide.u32 %d3, %r4, 4; add.s64 %d4, %d2, %d3;\n"                               \
     " st.global.u32 [%d4], %r1; ret; }\n"
-/* sum[tid] = a[tid] + b[tid] * scale; parameters of different sizes, so with padding between them */
+/* sum[tid] = a[tid] + b[tid] * scale + bias; parameters of different sizes */
 #define KERNEL_ADD                                                                                                     \
-    ".visible .entry add(.param .u64 sum, .param .u32 scale, .param .u64 a, .param .u64 b) {\n"                        \
-    " .reg .b32 %r<8>; .reg .b64 %d<8>;\n mov.u32 %r1, %tid.x; mul.wide.u32 %d1, %r1, 4;\n"                            \
-    " ld.param.u64 %d2, [a]; ld.param.u64 %d3, [b]; ld.param.u64 %d4, [sum]; ld.param.u32 %r2, [scale];\n"             \
+    ".visible .entry add(.param .u64 sum, .param .u32 scale, .param .u16 bias, .param .u64 a, .param .u64 b) {\n"      \
+    " .reg .b16 %h1; .reg .b32 %r<8>; .reg .b64 %d<8>;\n"                                                              \
+    " ld.param.u64 %d2, [a]; ld.param.u64 %d3, [b]; ld.param.u64 %d4, [sum];\n"                                        \
+    " ld.param.u32 %r2, [scale]; ld.param.u16 %h1, [bias]; mov.u32 %r1, %tid.x; mul.wide.u32 %d1, %r1, 4;\n"           \
     " add.s64 %d5, %d2, %d1; add.s64 %d6, %d3, %d1; add.s64 %d7, %d4, %d1;\n"                                          \
-    " ld.global.u32 %r3, [%d5]; ld.global.u32 %r4, [%d6]; mad.lo.u32 %r5, %r4, %r2, %r3; st.global.u32 [%d7], %r5; ret; }\n"
+    " ld.global.u32 %r3, [%d5]; ld.global.u32 %r4, [%d6]; mad.lo.u32 %r5, %r4, %r2, %r3;\n"                            \
+    " cvt.u32.u16 %r6, %h1; add.u32 %r7, %r5, %r6; st.global.u32 [%d7], %r7; ret; }\n"
 #define KERNEL_NONE ".visible .entry none() { ret; }\n"
 #define KERNEL_TRAP ".visible .entry traps() { trap; ret; }\n"
 #define KERNEL_BOUND ".visible .entry bound() .maxntid 64, 1, 1 { ret; }\n"
-#define KERNEL_REQUIRED ".visible .entry required() .reqntid 16, 4, 1 { ret; }\n"
+#define KERNEL_REQUIRED ".visible .entry required() .reqntid 8, 4, 2 { ret; }\n"
 #define KERNEL_SHARED                                                                                                  \
     ".visible .entry shares() { .shared .align 4 .b8 s[1024]; .reg .b32 %r<4>; .reg .pred %p1;\n mov.u32 %r1, %tid.x;\n" \
     " setp.ne.u32 %p1, %r1, 0; mov.u32 %r2, s; @!%p1 st.shared.u32 [%r2], %r1; ret; }\n"

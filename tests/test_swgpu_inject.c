@@ -210,13 +210,16 @@ static void memory_is_limited(void **state)
     const CUdeviceptr half = allocate(32768);
     assert_int_equal(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS); /* all contexts share it */
     assert_int_equal(cuMemAlloc(&address, 32769), CUDA_ERROR_OUT_OF_MEMORY);
+    CUmodule module = NULL;
+    assert_int_equal(cuModuleLoadDataEx(&module, HEADER ".global .b8 big[32769];\n" KERNEL_NONE, 0, NULL, NULL),
+                     CUDA_ERROR_OUT_OF_MEMORY);
+    assert_null(module);
     const CUdeviceptr rest = allocate(32768);
     assert_int_equal(cuMemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
     assert_true(free_bytes == 0);
     assert_int_equal(cuMemFree(rest), CUDA_SUCCESS);
     assert_int_equal(cuCtxDestroy(other), CUDA_SUCCESS);
     assert_int_equal(cuMemFree(half), CUDA_SUCCESS);
-    CUmodule module = NULL;
     assert_int_equal(cuModuleLoadDataEx(&module, HEADER ".global .b8 big[65537];\n" KERNEL_NONE, 0, NULL, NULL),
                      CUDA_ERROR_OUT_OF_MEMORY);
     assert_null(module);

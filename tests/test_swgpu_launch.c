@@ -9,9 +9,6 @@
 #include <limits.h>
 #include <pthread.h>
 
-#define REFUSES(code, ...) assert_int_equal(__VA_ARGS__, CUDA_ERROR_##code)
-#define WORKS(...) assert_int_equal(__VA_ARGS__, CUDA_SUCCESS)
-
 #define MEMBER(name) COUNT_##name,
 enum { SWGPU_COUNTERS(MEMBER) COUNTS };
 #undef MEMBER
@@ -37,35 +34,40 @@ static void parameters_arrive(void **state)
     CUmodule module = load_text(HEADER KERNEL_ADD KERNEL_TID);
     CUfunction add = get_function(module, "add"), tid = get_function(module, "tid");
     uint32_t a[64], b[64], sum[64], scale = 3;
+    uint16_t bias = 9;
     for (uint32_t i = 0; i < 64; i++) a[i] = i, b[i] = 1000 * i;
     CUdeviceptr da = allocate(256), db = allocate(256), dsum = allocate(256);
     WORKS(cuMemcpyHtoD(da, a, 256));
     WORKS(cuMemcpyHtoD(db, b, 256));
-    void *separate[] = {&dsum, &scale, &da, &db};
+    void *separate[] = {&dsum, &scale, &bias, &da, &db};
     WORKS(launch_1d(add, 1, 64, separate));
     WORKS(cuMemcpyDtoH(sum, dsum, 256));
-    for (uint32_t i = 0; i < 64; i++) assert_int_equal(sum[i], 3001 * i);
+    for (uint32_t i = 0; i < 64; i++) assert_int_equal(sum[i], 3001 * i + 9);
     struct {
         uint64_t sum;
-        uint32_t scale, padding;
+        uint32_t scale;
+        uint16_t bias, padding;
         uint64_t a, b;
-    } packed = {dsum, 5, 77, da, db};
+    } packed = {dsum, 5, 6, 77, da, db};
     size_t bytes = sizeof packed;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
     WORKS(cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
     WORKS(cuMemcpyDtoH(sum, dsum, 256));
-    for (uint32_t i = 0; i < 64; i++) assert_int_equal(sum[i], 5001 * i);
+    for (uint32_t i = 0; i < 64; i++) assert_int_equal(sum[i], 5001 * i + 6);
     REFUSES(INVALID_VALUE, cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, separate, extra));
     bytes = sizeof packed - 1;
     REFUSES(INVALID_VALUE, cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
     bytes = sizeof packed + 1;
     REFUSES(LAUNCH_OUT_OF_RESOURCES, cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
-    extra[0] = (void *)77;
-    REFUSES(INVALID_VALUE, cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
+    bytes = sizeof packed;
+    void *unknown[] = {(void *)77, NULL, CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                       CU_LAUNCH_PARAM_END};
+    REFUSES(INVALID_VALUE, cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, unknown));
+    WORKS(cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, unknown + 2));
     REFUSES(INVALID_VALUE, launch_1d(add, 1, 64, NULL));
     separate[2] = NULL;
     REFUSES(INVALID_VALUE, launch_1d(add, 1, 64, separate));
-    assert_contains(error_text(CUDA_ERROR_INVALID_VALUE), "kernel add takes 4 parameters; number 2 is null");
+    assert_contains(error_text(CUDA_ERROR_INVALID_VALUE), "kernel add takes 5 parameters; number 2 is null");
     /* 3 blocks of 5 */
     void *one[] = {&dsum};
     WORKS(launch_1d(tid, 3, 5, one));
@@ -145,11 +147,12 @@ static void limits_of_shapes(void **state)
         {"bound", {1, 1, 1}, {65, 1, 1}, CUDA_ERROR_INVALID_VALUE},
         {"bound", {1, 1, 1}, {8, 8, 1}, CUDA_SUCCESS},
         {"bound", {1, 1, 1}, {3, 1, 1}, CUDA_SUCCESS},
-        {"required", {1, 1, 1}, {16, 4, 1}, CUDA_SUCCESS},
-        {"required", {1, 1, 1}, {16, 3, 1}, CUDA_ERROR_INVALID_VALUE},
-        {"required", {1, 1, 1}, {16, 5, 1}, CUDA_ERROR_INVALID_VALUE},
+        {"required", {1, 1, 1}, {8, 4, 2}, CUDA_SUCCESS},
+        {"required", {1, 1, 1}, {8, 3, 2}, CUDA_ERROR_INVALID_VALUE},
+        {"required", {1, 1, 1}, {7, 4, 2}, CUDA_ERROR_INVALID_VALUE},
+        {"required", {1, 1, 1}, {8, 4, 1}, CUDA_ERROR_INVALID_VALUE},
+        {"required", {1, 1, 1}, {8, 4, 3}, CUDA_ERROR_INVALID_VALUE},
         {"required", {1, 1, 1}, {64, 1, 1}, CUDA_ERROR_INVALID_VALUE},
-        {"required", {1, 1, 1}, {16, 2, 2}, CUDA_ERROR_INVALID_VALUE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const unsigned *g = rows[i].grid, *b = rows[i].block;
@@ -157,7 +160,7 @@ static void limits_of_shapes(void **state)
         if (result != rows[i].result) fail_msg("row %zu: %d instead of %d", i, (int)result, (int)rows[i].result);
     }
     assert_contains(error_text(CUDA_ERROR_INVALID_VALUE),
-                    "invalid argument: a block of 16 x 2 x 2; kernel required requires 16 x 4 x 1");
+                    "invalid argument: a block of 64 x 1 x 1; kernel required requires 8 x 4 x 2");
     WORKS(cuCtxSynchronize());
 }
 
@@ -408,6 +411,9 @@ static void large_launches_run_some_blocks(void **state)
     WORKS(swgpuDescribeLaunch(NULL, 0, UINT64_MAX));
     WORKS(cuLaunchKernel(mark, 7, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
     assert_int_equal(marked(marks, 100, seen), 7);
+    WORKS(swgpuDescribeLaunch(NULL, 0, UINT64_MAX));
+    WORKS(cuLaunchKernel(mark, 3, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    assert_int_equal(marked(marks, 100, seen), 3);
 #undef LAUNCH
     WORKS(cuMemFree(marks));
 }
@@ -481,6 +487,12 @@ static void counters_of_the_last_launch(void **state)
     assert_int_equal(pthread_create(&thread, NULL, counters_of_a_thread, NULL), 0);
     assert_int_equal(pthread_join(thread, &other), 0);
     assert_null(other);
+    WORKS(cuMemFree(out));
+    CUmodule meets = load_text(HEADER ".visible .entry meets() { .reg .pred %p1; .reg .b32 %r1; mov.u32 %r1, %tid.x;\n"
+                               " setp.lt.u32 %p1, %r1, 3; @%p1 bra L; bar.sync 0; L: ret; }\n");
+    WORKS(launch_1d(get_function(meets, "meets"), 3, 64, NULL)); /* three lanes leave, and count as having arrived */
+    WORKS(cuCtxSynchronize());
+    assert_true(counter(COUNT_barriers) == 3 && counter(COUNT_divergent_branches) == 3);
     close_all(NULL);
     set_only("COUNTERS", "0");
     open_context();

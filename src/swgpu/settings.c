@@ -21,9 +21,8 @@ int settings_number(const char *text, size_t length, uint64_t most, uint64_t *ou
     uint64_t value = 0;
     for (size_t i = 0; i < length; i++) {
         if (text[i] < '0' || text[i] > '9') return 0;
-        const uint64_t digit = (uint64_t)(text[i] - '0');
-        if (value > (most - digit) / 10 && value * 10 > most - digit) return 0;
-        value = value * 10 + digit;
+        value = value * 10 + (uint64_t)(text[i] - '0');
+        if (value > most) return 0;
     }
     if (!length || !value) return 0;
     *out = value;

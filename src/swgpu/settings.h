@@ -30,7 +30,7 @@ typedef struct settings {
 /* Returns 1, or 0 with an error that names the variable and what is allowed. */
 int settings_read(settings *out, char *error, size_t error_bytes);
 
-/* Decimal digits and nothing else, from 1 to most. Returns 1, or 0. */
+/* Decimal digits and nothing else, from 1 to most (at most 2^60). Returns 1, or 0. */
 int settings_number(const char *text, size_t length, uint64_t most, uint64_t *out);
 
 #endif
