@@ -311,8 +311,8 @@ typedef struct jg_counters {
     uint64_t divergent_branches;
 } jg_counters;
 
-/* The counters of the calling thread's last launch, in whichever context. All are 0 if it launched nothing, or if
- * JITGEMM_SWGPU_COUNTERS is 0. Does not block. Errors: NULL; UNSUPPORTED on any other device than the software GPU. */
+/* The counters of the calling thread's last launch, in whichever context. All are 0 if it launched nothing; all but the
+ * blocks if JITGEMM_SWGPU_COUNTERS is 0. Does not block. Errors: NULL; UNSUPPORTED on any other device than the software GPU. */
 JG_API jg_status jg_launch_counters(const jg_context *context, jg_counters *counters);
 
 /* Releases a plan. Null is allowed. Launches already made go on. */

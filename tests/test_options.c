@@ -122,6 +122,13 @@ static void libraries_come_from_options_then_environment(void **state)
     assert_string_equal(options_driver_path(NULL), "libcuda.so.1");
     assert_string_equal(options_driver_path(""), "libcuda.so.1");
     assert_string_equal(options_driver_path("given"), "given");
+    set("JITGEMM_LINE_INFO", NULL);
+    assert_int_equal(options_line_info(), 0);
+    set("JITGEMM_LINE_INFO", "0");
+    assert_int_equal(options_line_info(), 0);
+    set("JITGEMM_LINE_INFO", "1");
+    assert_int_equal(options_line_info(), 1);
+    set("JITGEMM_LINE_INFO", NULL);
     set("JITGEMM_NVRTC", "/n");
     set("JITGEMM_DRIVER", "cpu");
     assert_string_equal(options_nvrtc_path(NULL), "/n");

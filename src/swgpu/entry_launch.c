@@ -112,9 +112,9 @@ static void note_counters(const launch *l)
     const counters *t = &l->total;
     uint64_t *v = last_values;
     memset(v, 0, sizeof last_values);
-    if (!l->count) return;
     v[VALUE_blocks] = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     v[VALUE_blocks_run] = l->blocks_run;
+    if (!l->count) return;
     for (int i = 0; i < COUNTER_CLASS_COUNT; i++) {
         v[VALUE_instructions] += t->instructions[i];
         v[VALUE_arithmetic + i] = t->instructions[i]; /* both lists are in this order */

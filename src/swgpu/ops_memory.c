@@ -116,15 +116,20 @@ static int run_store(warp *w, const ptx_instruction *i, uint32_t mask)
 /* Vectors of 32-bit words into or from 32-bit registers, which is most of what kernels do: four lanes at a time, as a
  * transposed block, so that whole rows and whole parts of registers move. */
 typedef uint32_t words __attribute__((vector_size(16)));
+#ifdef __clang__
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (words){__VA_ARGS__})
+#endif
 
 static inline void transpose(words x[4])
 {
-    const words a = __builtin_shuffle(x[0], x[1], (words){0, 4, 1, 5}), b = __builtin_shuffle(x[2], x[3], (words){0, 4, 1, 5});
-    const words c = __builtin_shuffle(x[0], x[1], (words){2, 6, 3, 7}), d = __builtin_shuffle(x[2], x[3], (words){2, 6, 3, 7});
-    x[0] = __builtin_shuffle(a, b, (words){0, 1, 4, 5});
-    x[1] = __builtin_shuffle(a, b, (words){2, 3, 6, 7});
-    x[2] = __builtin_shuffle(c, d, (words){0, 1, 4, 5});
-    x[3] = __builtin_shuffle(c, d, (words){2, 3, 6, 7});
+    const words a = SHUFFLE(x[0], x[1], 0, 4, 1, 5), b = SHUFFLE(x[2], x[3], 0, 4, 1, 5);
+    const words c = SHUFFLE(x[0], x[1], 2, 6, 3, 7), d = SHUFFLE(x[2], x[3], 2, 6, 3, 7);
+    x[0] = SHUFFLE(a, b, 0, 1, 4, 5);
+    x[1] = SHUFFLE(a, b, 2, 3, 6, 7);
+    x[2] = SHUFFLE(c, d, 0, 1, 4, 5);
+    x[3] = SHUFFLE(c, d, 2, 3, 6, 7);
 }
 
 static int run_load_v4(warp *w, const ptx_instruction *i, uint32_t mask)

@@ -25,7 +25,7 @@ SWGPU_API int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count,
 
 
 /* What the calling thread's last launch did (counters.h explains the terms): the values in this order. Returns how many
- * there are, and fills at most `count`. All are 0 if the thread has launched nothing, or counting is off. */
+ * there are, and fills at most `count`. All are 0 if the thread has launched nothing; all but the blocks if counting is off. */
 #define SWGPU_COUNTERS(X)                                                                                              \
     X(blocks) X(blocks_run) X(instructions) X(arithmetic) X(fma) X(special) X(logic) X(compare) X(move) X(convert) X(load) \
     X(store) X(atomic) X(copy) X(mma) X(warp) X(barrier) X(branch) X(other) X(global_load_requests)                    \

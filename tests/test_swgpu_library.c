@@ -1,0 +1,254 @@
+/* The library on the software GPU: how it is chosen, what a product then goes through, and how errors on demand come out. */
+#include "context.h"
+#include "jitgemm.h"
+#include "reference.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const variables[] = {"JITGEMM_DRIVER", "JITGEMM_SWGPU_DEVICE", "JITGEMM_SWGPU_FAULT", "JITGEMM_SWGPU_MEMORY",
+                                        "JITGEMM_SWGPU_COUNTERS", "JITGEMM_SWGPU_BLOCKS"};
+
+static int forget_settings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) unsetenv(variables[i]);
+    return 0;
+}
+
+static jg_context *open_software(void)
+{
+    jg_context *c;
+    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu"};
+    if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
+    return c;
+}
+
+/* Runs a product and judges it. The status of the first call that failed. */
+static jg_status multiply(jg_context *c, const char *text)
+{
+    jg_problem p = {0};
+    reference ref;
+    void *blocks[3] = {0};
+    assert_int_equal(jg_problem_parse(text, &p), JG_OK);
+    reference_make(&ref, &p, REFERENCE_UNIFORM, 0, 3);
+    const reference_matrix *x[3] = {&ref.a, &ref.b, &ref.c};
+    jg_status status = JG_OK;
+    for (int i = 0; i < 3 && status == JG_OK; i++) {
+        status = jg_alloc(c, JG_DEVICE_MEMORY, x[i]->block_bytes, &blocks[i]);
+        if (status == JG_OK) status = jg_copy(c, blocks[i], x[i]->block, x[i]->block_bytes);
+    }
+    const jg_operands data = {.a = (char *)blocks[0] + ref.a.offset_bytes, .b = (char *)blocks[1] + ref.b.offset_bytes,
+                              .c = (char *)blocks[2] + ref.c.offset_bytes};
+    if (status == JG_OK) status = jg_gemm(c, &p, &data);
+    if (status == JG_OK) status = jg_synchronize(c, NULL);
+    if (status == JG_OK) status = jg_copy(c, ref.c.block, blocks[2], ref.c.block_bytes);
+    if (status == JG_OK) {
+        const reference_result r = reference_check(&ref, 1, 0);
+        assert_int_equal(r.failures, 0);
+        assert_int_equal(r.stray, 0);
+    }
+    char error[2048];
+    snprintf(error, sizeof error, "%s", jg_last_error());
+    if (status == JG_ERR_NO_NVRTC) {
+        print_message("SKIP no NVRTC: %s\n", error);
+        skip();
+    }
+    for (int i = 0; i < 3; i++) jg_free(c, JG_DEVICE_MEMORY, blocks[i]);
+    reference_free(&ref);
+    return status;
+}
+
+static void chosen_by_option_or_variable(void **state)
+{
+    (void)state;
+    jg_context *c = open_software();
+    assert_true(context_is_software(c));
+    assert_int_equal(c->device.number, 87);
+    assert_int_equal(c->device.limits.sm_count, 16);
+    assert_int_equal(jg_close(c), JG_OK);
+
+    setenv("JITGEMM_DRIVER", "swgpu", 1);
+    setenv("JITGEMM_SWGPU_DEVICE", "h200", 1);
+    assert_int_equal(jg_open(NULL, &c), JG_OK);
+    assert_true(context_is_software(c));
+    assert_int_equal(c->device.number, 90);
+    assert_int_equal(c->device.limits.sm_count, 132);
+    assert_int_equal(jg_close(c), JG_OK);
+
+    setenv("JITGEMM_SWGPU_DEVICE", "orin-giga", 1);
+    assert_int_equal(jg_open(NULL, &c), JG_ERR_DEVICE);
+    assert_non_null(strstr(jg_last_error(), "orin-giga"));
+    assert_non_null(strstr(jg_last_error(), "orin-agx"));
+}
+
+/* The cubin is refused, the PTX runs, and knows its template lines. */
+static void products_run_from_ptx(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"97x65x33:f16:generic", "97x65x33:specialised", "64x48x40x3:bf16:nt"};
+    jg_context *c = open_software();
+    for (size_t i = 0; i < 3; i++)
+        if (multiply(c, texts[i]) != JG_OK) fail_msg("%s: %s", texts[i], jg_last_error());
+    jg_counters counters;
+    assert_int_equal(jg_launch_counters(c, &counters), JG_OK);
+    assert_true(counters.blocks > 0 && counters.blocks_run == counters.blocks);
+    assert_true(counters.mma > 0 && counters.fma == 0 && counters.global_store_sectors > 0);
+    assert_int_equal(jg_close(c), JG_OK);
+
+    jg_cache *cache;
+    jg_cache_entry entry;
+    assert_int_equal(jg_cache_open(getenv("JITGEMM_CACHE"), 0, &cache), JG_OK);
+    assert_int_equal(jg_cache_find(cache, "jg_sm87_mma_bf16", &entry), JG_OK);
+    assert_non_null(strstr(entry.provenance, "--generate-line-info"));
+    jg_cache_close(cache);
+}
+
+static void only_the_software_gpu_counts(void **state)
+{
+    (void)state;
+    jg_context *c;
+    jg_counters counters;
+    const jg_options cpu = {.device = JG_DEVICE_CPU, .cache_path = ""};
+    assert_int_equal(jg_open(&cpu, &c), JG_OK);
+    assert_int_equal(jg_launch_counters(c, NULL), JG_ERR_NULL);
+    assert_int_equal(jg_launch_counters(NULL, &counters), JG_ERR_NULL);
+    assert_int_equal(jg_launch_counters(c, &counters), JG_ERR_UNSUPPORTED);
+    assert_non_null(strstr(jg_last_error(), "swgpu"));
+    assert_int_equal(jg_close(c), JG_OK);
+}
+
+/* A device that fails is reported as such, and the next context works. */
+static void errors_on_demand(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        jg_status status;
+        const char *text;
+    } rows[] = {
+        {"cuLaunchKernel:1:CUDA_ERROR_ILLEGAL_ADDRESS", JG_ERR_DEVICE_LOST, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {"cuLaunchKernel:1:CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", JG_ERR_LAUNCH, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
+        {"cuStreamSynchronize:1:CUDA_ERROR_LAUNCH_TIMEOUT", JG_ERR_DEVICE_LOST, "CUDA_ERROR_LAUNCH_TIMEOUT"},
+        {"cuMemAlloc:2:CUDA_ERROR_OUT_OF_MEMORY", JG_ERR_NO_MEMORY, "cuMemAlloc"},
+        {"cuMemcpy:1:CUDA_ERROR_ECC_UNCORRECTABLE", JG_ERR_DEVICE_LOST, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+        {"cuModuleGetFunction:1+:CUDA_ERROR_NOT_FOUND", JG_ERR_LOAD, "CUDA_ERROR_NOT_FOUND"},
+        {"cuModuleLoadDataEx:1+:CUDA_ERROR_OUT_OF_MEMORY", JG_ERR_NO_MEMORY, "loading"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        setenv("JITGEMM_SWGPU_FAULT", rows[i].fault, 1);
+        jg_context *c = open_software();
+        const jg_status status = multiply(c, "64:f16:generic");
+        if (status != rows[i].status || !strstr(jg_last_error(), rows[i].text))
+            fail_msg("%s: %s: %s", rows[i].fault, jg_status_name(status), jg_last_error());
+        assert_int_equal(jg_close(c), JG_OK);
+    }
+    unsetenv("JITGEMM_SWGPU_FAULT");
+    jg_context *c = open_software();
+    assert_int_equal(multiply(c, "64:f16:generic"), JG_OK);
+    assert_int_equal(jg_close(c), JG_OK);
+}
+
+static void memory_ends(void **state)
+{
+    (void)state;
+    void *p, *q;
+    setenv("JITGEMM_SWGPU_MEMORY", "1M", 1);
+    jg_context *c = open_software();
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 700 << 10, &p), JG_OK);
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 700 << 10, &q), JG_ERR_NO_MEMORY);
+    assert_int_equal(jg_free(c, JG_DEVICE_MEMORY, p), JG_OK);
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 700 << 10, &q), JG_OK);
+    assert_int_equal(jg_free(c, JG_DEVICE_MEMORY, q), JG_OK);
+    assert_int_equal(jg_close(c), JG_OK);
+}
+
+/* Only what the host's own allocations leave behind is a leak; the library leaves nothing. */
+static void leaks_are_found(void **state)
+{
+    (void)state;
+    jg_context *c = open_software();
+    const char *driver_file = NULL;
+    Dl_info info;
+    if (dladdr(*(void **)&c->device.driver->init, &info)) driver_file = info.dli_fname;
+    void *handle = driver_file ? dlopen(driver_file, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    assert_non_null(handle);
+    size_t (*findings)(char *, size_t, unsigned *);
+    *(void **)&findings = dlsym(handle, "swgpuFindings");
+    assert_non_null(findings);
+    char text[4096];
+    unsigned before, after;
+    assert_int_equal(multiply(c, "64:f16"), JG_OK);
+    findings(NULL, 0, &before);
+    assert_int_equal(jg_close(c), JG_OK);
+    findings(NULL, 0, &after);
+    assert_int_equal(after, before);
+
+    void *p;
+    c = open_software();
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 4096, &p), JG_OK);
+    assert_int_equal(jg_close(c), JG_OK);
+    findings(text, sizeof text, &after);
+    assert_int_equal(after, before + 1);
+    assert_non_null(strstr(text, "leak: "));
+    assert_non_null(strstr(text, "4096 bytes"));
+    dlclose(handle);
+}
+
+/* Of a large product only the blocks asked for run, and the counters say so. */
+static void large_products_are_sampled(void **state)
+{
+    (void)state;
+    jg_problem p = {.m = 512, .n = 512, .k = 257, .type_a = JG_F16};
+    reference ref;
+    void *blocks[3];
+    jg_counters counters;
+    setenv("JITGEMM_SWGPU_BLOCKS", "3", 1);
+    jg_context *c = open_software();
+    reference_make(&ref, &p, REFERENCE_UNIFORM, 0, 3);
+    reference_sample(&ref);
+    const reference_matrix *x[3] = {&ref.a, &ref.b, &ref.c};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, x[i]->block_bytes, &blocks[i]), JG_OK);
+        assert_int_equal(jg_copy(c, blocks[i], x[i]->block, x[i]->block_bytes), JG_OK);
+    }
+    const jg_operands data = {.a = (char *)blocks[0] + ref.a.offset_bytes, .b = (char *)blocks[1] + ref.b.offset_bytes,
+                              .c = (char *)blocks[2] + ref.c.offset_bytes};
+    const jg_status status = jg_gemm(c, &p, &data);
+    if (status == JG_ERR_NO_NVRTC) {
+        print_message("SKIP no NVRTC: %s\n", jg_last_error());
+        skip();
+    }
+    assert_int_equal(status, JG_OK);
+    assert_int_equal(jg_launch_counters(c, &counters), JG_OK);
+    assert_int_equal(counters.blocks_run, 3);
+    assert_true(counters.blocks > 3);
+    assert_int_equal(jg_copy(c, ref.c.block, blocks[2], ref.c.block_bytes), JG_OK);
+    const reference_result r = reference_check(&ref, 1, 0);
+    assert_true(r.checked > 0 && r.checked < p.m * p.n);
+    assert_int_equal(r.failures, 0);
+    assert_int_equal(r.stray, 0);
+    for (int i = 0; i < 3; i++) jg_free(c, JG_DEVICE_MEMORY, blocks[i]);
+    reference_free(&ref);
+    assert_int_equal(jg_close(c), JG_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(chosen_by_option_or_variable, forget_settings),
+        cmocka_unit_test_setup(products_run_from_ptx, forget_settings),
+        cmocka_unit_test_setup(only_the_software_gpu_counts, forget_settings),
+        cmocka_unit_test_setup(errors_on_demand, forget_settings),
+        cmocka_unit_test_setup(memory_ends, forget_settings),
+        cmocka_unit_test_setup(leaks_are_found, forget_settings),
+        cmocka_unit_test_setup(large_products_are_sampled, forget_settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
