@@ -392,7 +392,7 @@ static void print_header(const demo *d, const char *cache_path)
     int arch = 0;
     for (size_t i = 0; i < d->count && arch == 0; i++) sscanf(d->products[i].kernel, "jg_sm%d_", &arch);
     printf("jitgemm    %s\n", jg_version());
-    static const char *const names[] = {[ON_CPU] = "cpu", [ON_SOFTWARE_GPU] = "software GPU", [ON_GPU] = "CUDA"};
+    static const char *const names[] = {[ON_CPU] = "cpu", [ON_SOFTWARE_GPU] = "software GPU (times are those of the simulation)", [ON_GPU] = "CUDA"};
     printf("device     %s; kernels are for sm_%d\n", names[d->device], arch);
     if (d->device == ON_SOFTWARE_GPU)
         printf("blocks     of products above 2^26 multiply-adds %s (JITGEMM_SWGPU_BLOCKS); only their elements are checked\n",
