@@ -53,6 +53,8 @@ static inline pid_t start(const char *line)
         "JITGEMM_CACHE", "JITGEMM_DRIVER", "XDG_CACHE_HOME", "JITGEMM_SWGPU_DEVICE", "JITGEMM_SWGPU_MEMORY", "JITGEMM_SWGPU_THREADS",
         "JITGEMM_SWGPU_BLOCKS", "JITGEMM_SWGPU_CHECKS", "JITGEMM_SWGPU_COUNTERS", "JITGEMM_SWGPU_REPORT", "JITGEMM_SWGPU_FAULT",
         "JITGEMM_SWGPU_SLOW"};
+    write_file("out", ""); /* nobody shall read what an earlier run wrote */
+    write_file("err", "");
     fflush(NULL);
     pid_t pid = fork();
     assert_true(pid >= 0);

@@ -259,7 +259,7 @@ static void table_says_what_it_is(void **state)
     assert_string_equal(err, "");
     for (const char *line = out; *line; line += strcspn(line, "\n") + 1) assert_true(strcspn(line, "\n") <= 80);
     assert_int_equal(run("JITGEMM_SWGPU_COUNTERS=0 \"$T\" --cache counts.db --device h200 128"), 0);
-    assert_has(out, "\n  nothing was counted: JITGEMM_SWGPU_COUNTERS is 0\n");
+    assert_has(out, "\n  blocks run                4 of 4\n  nothing was counted: JITGEMM_SWGPU_COUNTERS is 0\n");
 }
 
 /* 512^3 is above the limit, 256^3 below. */
@@ -271,12 +271,14 @@ static void fewer_blocks(void **state)
     assert_int_equal(count(1, "blocks_run"), 3);
     assert_int_equal(count(1, "mma"), 3 * 512 * 512 * 512 / (16 * 8 * 16) / count(1, "blocks"));
     assert_int_equal(count(2, "blocks_run"), count(2, "blocks"));
-    char line[128];
+    char line[128], rate[64];
+    double thousands = 512.0 * 512 * 512 / 1000 * 3 / (double)count(1, "blocks");
+    snprintf(rate, sizeof rate, ", about %.2f for 1,000 multiply-adds\n", (double)count(1, "instructions") / thousands);
     snprintf(line, sizeof line, "\n  blocks run                3 of %s; all counts are those of the blocks that ran\n", field(1, "blocks"));
     assert_int_equal(run("\"$T\" --cache counts.db --blocks 3 512:f16"), 0);
     assert_has(out, line);
     assert_has(out, "; blocks of large products: 3\n");
-    assert_has(out, ", about ");
+    assert_has(out, rate);
 }
 
 static void lists_and_types(void **state)

@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -152,14 +153,39 @@ static void times_are_medians(void **state)
     cJSON_Delete(root);
 }
 
-/* Starts a run whose second product takes for ever, and waits until the first one is out. */
-static pid_t start_endless(const char *options)
+/* Starts a run of three products: 32 is quick, 64 takes for ever. */
+static pid_t start_endless(const char *arguments)
 {
     char line[256];
     plant("endless.db", "32", "st.global.u32 [%rd3], 1;");
     plant("endless.db", "64", "NEXT: bra NEXT;");
-    snprintf(line, sizeof line, "exec \"$T\" --cache endless.db %s 32 64 0x1x1", options);
+    plant("endless.db", "96", "trap;");
+    snprintf(line, sizeof line, "exec \"$T\" --cache endless.db %s", arguments);
     return start(line);
+}
+
+/* Waits until the run has written `part` into a file of the temporary home. */
+static void wait_for(const char *file, const char *part)
+{
+    static char text[TEXT_MAX];
+    for (int waits = 0; waits < 3000; waits++) {
+        read_text(file, text);
+        if (strstr(text, part)) return;
+        pause_ms(10);
+    }
+    fail_msg("no \"%s\" within 30 s", part);
+}
+
+/* finish(), for a run that has been told to stop: one that does not is killed, and the test fails. */
+static int finish_soon(pid_t pid)
+{
+    siginfo_t ended = {0};
+    for (int waits = 0; waits < 3000 && !ended.si_pid; waits++) {
+        pause_ms(10);
+        assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+    }
+    if (!ended.si_pid) kill(pid, SIGKILL);
+    return finish(pid);
 }
 
 static void interrupts_end_it(void **state)
@@ -167,30 +193,31 @@ static void interrupts_end_it(void **state)
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM};
     for (size_t i = 0; i < 2; i++) {
-        pid_t pid = start_endless("");
-        for (int waits = 0; waits < 1000 && !strstr(out, "\n32\n"); waits++) pause_ms(10), read_text("out", out);
+        pid_t pid = start_endless("32 64 0x1x1");
+        wait_for("out", "\n32\n");
         kill(pid, signals[i]);
-        assert_int_equal(finish(pid), 130);
+        assert_int_equal(finish_soon(pid), 130);
         assert_string_equal(err, "jitgemm-swgpu: interrupted: 2 of 3 products are left\n");
         assert_has(out, "\n32\n");
         assert_has(out, "\ncounted 1, found 0, failed 0\n");
-        out[0] = 0;
     }
-    pid_t pid = start_endless("--json 2>&1");
-    pause_ms(500); /* the first product may be there or not */
+    pid_t pid = start_endless("--json 96 64 32");
+    wait_for("err", "96: FOUND: trap: ");
     kill(pid, SIGINT);
-    assert_int_equal(finish(pid), 130);
-    char *end = strstr(out, "jitgemm-swgpu: interrupted: ");
-    assert_non_null(end);
-    cJSON *root = cJSON_Parse(end == out ? strchr(out, '\n') : (*end = 0, out));
+    assert_int_equal(finish_soon(pid), 130);
+    assert_has(err, "jitgemm-swgpu: interrupted: 2 of 3 products are left\n");
+    cJSON *root = cJSON_Parse(out);
     assert_true(cJSON_IsTrue(cJSON_GetObjectItem(root, "interrupted")));
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "products")), 1);
+    assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(root, "found")) == 1);
     cJSON_Delete(root);
 }
 
-/* Reads what the tool writes on a terminal until `part` is in it, or until the end. */
+/* Reads what the tool writes on a terminal until `part` is in it, or until the end, or for 30 s. */
 static void read_terminal(int terminal, char *text, size_t *length, const char *part)
 {
     while (*length + 1 < TEXT_MAX && !(part && strstr(text, part))) {
+        if (poll(&(struct pollfd){.fd = terminal, .events = POLLIN}, 1, 30000) != 1) return;
         ssize_t got = read(terminal, text + *length, TEXT_MAX - 1 - *length);
         if (got <= 0) return; /* EIO: the other side is closed */
         *length += (size_t)got;
@@ -210,13 +237,13 @@ static void terminal_is_left_clean(void **state)
         skip();
     }
     setenv("TERM", "xterm", 1);
-    snprintf(options, sizeof options, "--csv >%s 2>&1", ptsname(terminal));
+    snprintf(options, sizeof options, "--csv 32 64 0x1x1 >%s 2>&1", ptsname(terminal));
     int slave = open(ptsname(terminal), O_RDWR | O_NOCTTY); /* keeps the terminal while nobody else has it open */
     pid_t pid = start_endless(options);
     read_terminal(terminal, shown, &length, "1/3");
     kill(pid, SIGINT);
     read_terminal(terminal, shown, &length, "interrupted: 2 of 3 products are left\r\n");
-    assert_int_equal(finish(pid), 130);
+    assert_int_equal(finish_soon(pid), 130);
     close(slave);
     close(terminal);
     assert_has(shown, "\r\033[K0/3 ");
@@ -251,7 +278,7 @@ static void second_interrupt_ends_it_at_once(void **state)
     pause_ms(300);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
     kill(pid, SIGINT);
-    assert_int_equal(finish(pid), 1000 + SIGINT);
+    assert_int_equal(finish_soon(pid), 1000 + SIGINT);
     close(ends[0]);
     close(ends[1]);
 }

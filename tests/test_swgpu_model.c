@@ -66,7 +66,7 @@ static void sums_of_an_h200(void **state)
             a[3][p] = (float)reference_decode(JG_F16, measured[v].a[p]);
             b[p][5] = (float)reference_decode(JG_F16, measured[v].b[p]);
         }
-        mma_multiply(mma_model_of(90, 0), d, d, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, 16, 16, 10, -14);
+        mma_multiply(mma_model_of(90, 0, 0), d, d, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, 16, 16, MMA_F16, NULL);
         assert_int_equal(bits_of(d[3 * MMA_N + 5]), measured[v].d);
         for (int e = 0; e < 16 * MMA_N; e++)
             if (e != 3 * MMA_N + 5) assert_int_equal(bits_of(d[e]), 0);
@@ -149,7 +149,7 @@ static void the_rule_in_slow_motion(void **state)
         for (size_t t = 0; t < 3; t++)
             for (size_t g = 0; g < 2; g++) {
                 const format *f = &formats[t];
-                const mma_model model = mma_model_of(capabilities[g], t == 2);
+                const mma_model model = mma_model_of(capabilities[g], t == 2, 0);
                 const unsigned k = t == 2 ? 8 : 16;
                 float a[16][MMA_MAX_K] = {{0}}, b[MMA_MAX_K][MMA_N], c[16 * MMA_N] = {0}, d[16 * MMA_N];
                 for (unsigned p = 0; p < k; p++) {
@@ -160,7 +160,8 @@ static void the_rule_in_slow_motion(void **state)
                     c[MMA_N + n] = random_value(&seed, f) * (float)(1 + (reference_random(&seed) & 0xfff));
                     if (round % 7 == 0) c[MMA_N + n] = float_of((uint32_t)reference_random(&seed) & 0x80ffffff); /* tiny, denormal */
                 }
-                mma_multiply(model, d, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, 2, k, f->bits, f->least);
+                mma_multiply(model, d, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, 2, k, (mma_format){f->bits, f->least},
+                             NULL);
                 for (int n = 0; n < MMA_N; n++) {
                     float column[16], sum = c[MMA_N + n];
                     for (unsigned p = 0; p < k; p++) column[p] = b[p][n];
@@ -194,7 +195,7 @@ static void error_of_a_group(void **state)
                 size[n] += fabs((double)a[0][p] * (double)b[p][n]);
             }
         }
-        mma_multiply(mma_model_of(90, 0), d, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, 1, 16, 10, -14);
+        mma_multiply(mma_model_of(90, 0, 0), d, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, 1, 16, MMA_F16, NULL);
         for (int n = 0; n < MMA_N; n++) assert_true(fabs((double)d[n] - exact[n]) <= (17 * 0x1p-25 + 0x1p-23) * size[n]);
     }
 }

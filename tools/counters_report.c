@@ -97,8 +97,6 @@ static void print_counters(const counters_row *row)
     const jg_counters *c = &row->counters;
     uint64_t values[COUNT];
     values_of(c, values);
-    printf("  %-14s%13s of %s%s\n", "blocks run", grouped(c->blocks_run).text, grouped(c->blocks).text,
-           c->blocks_run < c->blocks ? "; all counts are those of the blocks that ran" : "");
     printf("  %-14s%13s of warps", "instructions", grouped(c->instructions).text);
     /* Blocks at the edges do less, so for a part of them it is an estimate. */
     double thousands = (double)row->multiply_adds * ratio(c->blocks_run, c->blocks) / 1000;
@@ -122,8 +120,11 @@ static void print_row(const counters_row *row)
         puts("  nothing to compute");
         return;
     }
+    const jg_counters *c = &row->counters;
     printf("  %s\n", row->kernel);
-    if (row->counters.blocks) print_counters(row);
+    printf("  %-14s%13s of %s%s\n", "blocks run", grouped(c->blocks_run).text, grouped(c->blocks).text,
+           c->blocks_run < c->blocks ? "; all counts are those of the blocks that ran" : "");
+    if (c->instructions) print_counters(row);
     else puts("  nothing was counted: JITGEMM_SWGPU_COUNTERS is 0");
     if (row->runs) printf("  %-14s%13.3f ms on this host, the median of %d runs\n", "simulation", row->ms, row->runs);
 }

@@ -11,7 +11,7 @@ typedef struct counters_row {
     const char *size;       /* problem text */
     const char *kernel;     /* "": there was nothing to compute */
     uint64_t multiply_adds; /* of the whole product */
-    jg_counters counters;   /* blocks = 0 for a product that has some: counting is off */
+    jg_counters counters;   /* without instructions for a product that has a kernel: counting is off */
     int runs;               /* that were timed; 0: none */
     double ms;              /* their median */
 } counters_row;

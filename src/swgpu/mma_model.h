@@ -1,16 +1,21 @@
-/* How tensor cores add up f16, bf16 and tf32 products in float32. NVIDIA documents none of it; what is here:
+/* How tensor cores add up products of f16, bf16, tf32 and fp8. NVIDIA documents none of it; what is here:
  *
  * Products are exact. A group of them and the accumulator are aligned to the largest exponent among them, cut off below
- * `fraction` bits under it (towards zero, each term for itself), added exactly, and the sum is cut to 24 bits towards zero.
- * An instruction with more products than a group runs the groups one after another, in the order of k. A product counts
- * with the exponent that its factors' exponents add up to, so it may be up to 4 in units of it; denormal factors keep the
- * smallest exponent.
+ * `fraction` bits under it (towards zero, each term for itself) and added exactly. The sum is cut to 24 bits towards zero for
+ * an f32 accumulator, and rounded to nearest even for an f16 one. An instruction with more products than a group runs the
+ * groups one after another, in the order of k. A product counts with the exponent that its factors' exponents add up to,
+ * so it may be up to 4 in units of it; denormal factors keep the smallest exponent.
  *
- * sm_90 (16 products, 25 bits) is measured: of 131,072 f16 sums of 16 and of 256 products on an H200 all bits are this
- * model's, and no neighbour's (4 or 8 products, 22 to 28 bits, rounding to nearest each differ in tens of thousands).
- * `make test-gpu` compares the whole list of test products; on an H200 no bit of 74,739,048 f16 and bf16 results differed
- * (2026-11-29). sm_75 to sm_89 (8 products, 24 bits) and those after sm_90 follow published studies (arXiv 2511.10909,
- * 2512.07004) and were not compared with hardware. */
+ * fp8 on sm_90: the instruction is made of two for f16, the first of each four neighbours along k taking the lower two and
+ * the second the upper two, from 0; C is added last, by an f32 addition.
+ *
+ * sm_90 is measured on an H200 (driver 580, 2026-11-29). Of 131,072 f16 sums of 16 and of 256 products all bits are those of
+ * groups of 16 and 25 bits, and no neighbour's (4 or 8 products, 22 to 28 bits, rounding to nearest each differ in tens of
+ * thousands); in the whole list of test products no bit of 74,739,048 f16 and bf16 results differs (`make test-gpu` compares).
+ * Single instructions with random operands, denormals and accumulators, 51,200 results each: no bit differs for f16 and bf16
+ * (k8, k16), tf32 (k4, k8), e4m3 and e5m2 (k32) with f32 accumulators and f16 (k8, k16) with f16 ones. sm_75 to sm_89
+ * (8 products, 24 bits) and those after sm_90 follow published studies (arXiv 2511.10909, 2512.07004) and were not compared
+ * with hardware. */
 #ifndef SWGPU_MMA_MODEL_H
 #define SWGPU_MMA_MODEL_H
 
@@ -24,9 +29,10 @@ typedef struct mma_model {
     unsigned group, fraction; /* group 0: no model; sums round once */
 } mma_model;
 
-/* capability: 90 for sm_90; 0: none. */
-static inline mma_model mma_model_of(unsigned capability, int is_tf32)
+/* capability: 90 for sm_90; 0: none. What is only known of sm_90 has no model elsewhere. */
+static inline mma_model mma_model_of(unsigned capability, int is_tf32, int only_sm90)
 {
+    if (only_sm90 && capability != 90) return (mma_model){0, 0};
     if (capability >= 90) return (mma_model){is_tf32 ? 8 : 16, 25};
     if (capability >= 75) return (mma_model){is_tf32 ? 4 : 8, 24};
     return (mma_model){0, 0};
@@ -58,24 +64,28 @@ MMA_INLINE void mma_split(mma_ints raw, int bits, int least, mma_ints *significa
     *exponent = ((e + lift) & ~zero) | (zero & MMA_ZERO_EXPONENT);
 }
 
-/* sum * 2^(exponent - fraction), towards zero. sum is whole and below 2^33. */
-MMA_INLINE mma_floats mma_cut(mma_doubles sum, mma_ints exponent, int fraction)
+/* sum * 2^(exponent - fraction), exactly: a power of two well inside double's range, whatever the format. */
+MMA_INLINE mma_doubles mma_scale(mma_doubles sum, mma_ints exponent, int fraction)
 {
-    /* A power of two well inside double's range, whatever the format; the product is exact. */
     const mma_ints low = exponent < -700;
     const mma_longs bits = __builtin_convertvector(((exponent & ~low) | (low & -700)) - fraction + 1023, mma_longs) << 52;
-    const mma_doubles value = sum * (mma_doubles)bits;
+    return sum * (mma_doubles)bits;
+}
+
+/* To float, towards zero; infinite from 2^128 on. */
+MMA_INLINE mma_floats mma_cut(mma_doubles value)
+{
     const mma_longs tiny = ((mma_longs)value & INT64_MAX) < (mma_longs)((mma_doubles){0} + 0x1p-126);
     mma_doubles cut = (mma_doubles)((mma_longs)value & ~((1ll << 29) - 1)); /* a double's 52 bits less a float's 23 */
     for (unsigned n = 0; n < MMA_N; n++)
         if (tiny[n] && value[n] != 0) cut[n] = trunc(value[n] * 0x1p149) * 0x1p-149;
-    return __builtin_convertvector(cut, mma_floats); /* infinite from 2^128 on */
+    return __builtin_convertvector(cut, mma_floats);
 }
 
-/* One row of D for one group: c + sum of a[p] * b[p]. All values are finite. sa, ea and sb, eb: significands and exponents
+/* One row of one group, not yet rounded: c + sum of a[p] * b[p]. All values are finite. sa, ea and sb, eb: significands and exponents
  * as from mma_split; product_bits: bits below the point in a product of two significands. */
-MMA_INLINE mma_floats mma_group(mma_floats c, const int32_t *sa, const int32_t *ea, const mma_ints *sb, const mma_ints *eb,
-                                unsigned products, int fraction, int product_bits)
+MMA_INLINE mma_doubles mma_group(mma_floats c, const int32_t *sa, const int32_t *ea, const mma_ints *sb, const mma_ints *eb,
+                                 unsigned products, int fraction, int product_bits)
 {
     mma_ints sc, ec, sum = {0};
     mma_split((mma_ints)c, 23, -126, &sc, &ec);
@@ -95,14 +105,25 @@ MMA_INLINE mma_floats mma_group(mma_floats c, const int32_t *sa, const int32_t *
     const mma_ints kept = (((sc ^ sign) - sign) << (fraction - 23)) >> ((drop & ~far) | (far & 31));
     const mma_doubles products_sum = __builtin_convertvector(sum, mma_doubles);
     const mma_doubles total = products_sum + __builtin_convertvector((kept ^ sign) - sign, mma_doubles);
-    return mma_cut(total, top, fraction);
+    return mma_scale(total, top, fraction);
 }
 
-/* Rows of D, all products: d = c + a b with a[row][k], b[k][n]. All values are finite. bits: of the format's significand
- * below the point (10 for f16 and tf32, 7 for bf16); least: its smallest exponent. d may be c. */
+/* A format of A and B: bits of its significand below the point, smallest exponent. */
+typedef struct mma_format {
+    int bits, least;
+} mma_format;
+
+#define MMA_F16 ((mma_format){10, -14}) /* e4m3 and e5m2 are used as f16 */
+#define MMA_BF16 ((mma_format){7, -126})
+#define MMA_TF32 ((mma_format){10, -126})
+
+typedef float mma_round(double value); /* to the accumulator's type; null: to f32, towards zero */
+
+/* Rows of D, all products: d = c + a b with a[row][k], b[k][n]. All values are finite. d may be c. */
 MMA_INLINE void mma_multiply(mma_model model, float *d, const float *c, const float (*a)[MMA_MAX_K], const float (*b)[MMA_N],
-                             unsigned rows, unsigned k, int bits, int least)
+                             unsigned rows, unsigned k, mma_format kind, mma_round *round)
 {
+    const int bits = kind.bits, least = kind.least;
     int32_t sa[MMA_MAX_K], ea[MMA_MAX_K];
     mma_ints sb[MMA_MAX_K], eb[MMA_MAX_K], raw, significand, exponent;
     for (unsigned p = 0; p < k; p++) {
@@ -120,7 +141,10 @@ MMA_INLINE void mma_multiply(mma_model model, float *d, const float *c, const fl
         memcpy(&sum, c + row * MMA_N, sizeof sum);
         for (unsigned p = 0; p < k; p += model.group) {
             const unsigned products = k - p < model.group ? k - p : model.group;
-            sum = mma_group(sum, sa + p, ea + p, sb + p, eb + p, products, (int)model.fraction, 2 * bits);
+            const mma_doubles value = mma_group(sum, sa + p, ea + p, sb + p, eb + p, products, (int)model.fraction, 2 * bits);
+            if (!round) sum = mma_cut(value);
+            else
+                for (unsigned n = 0; n < MMA_N; n++) sum[n] = round(value[n]);
         }
         memcpy(d + row * MMA_N, &sum, sizeof sum);
     }

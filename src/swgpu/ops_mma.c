@@ -123,10 +123,36 @@ INLINE void store_d16(struct warp *w, const ptx_instruction *i, uint32_t mask, u
     }
 }
 
-/* Whether mma_model.h knows how a sum rounds; others are added in double and rounded once. */
-INLINE int is_modelled(ptx_type a_type, ptx_type c_type)
+static float round_to_f16(double value)
 {
-    return c_type == TYPE_F32 && (a_type == TYPE_F16 || a_type == TYPE_BF16 || a_type == TYPE_TF32);
+    return format_float(format_f16_to_f32((uint16_t)f16_of_double(value)));
+}
+
+/* As two products of f16: the lower two of each four neighbours along k, then the upper two; C is added last. */
+INLINE void multiply_fp8(mma_model model, const mma_shape *s, const float (*a)[MMA_MAX_K], const float (*b)[MMA_N], float *c)
+{
+    float pairs_a[MMA_MAX_M][MMA_MAX_K] = {{0}}, pairs_b[MMA_MAX_K][MMA_N], sum[MMA_MAX_M * MMA_N] = {0};
+    for (unsigned p = 0; p < s->k; p++) {
+        const unsigned to = p % 4 / 2 * (s->k / 2) + p / 4 * 2 + p % 2;
+        for (unsigned row = 0; row < s->m; row++) pairs_a[row][to] = a[row][p];
+        memcpy(pairs_b[to], b[p], sizeof b[p]);
+    }
+    model.group = s->k / 2;
+    mma_multiply(model, sum, sum, (const float(*)[MMA_MAX_K])pairs_a, (const float(*)[MMA_N])pairs_b, s->m, s->k, MMA_F16, NULL);
+    for (unsigned e = 0; e < s->m * (unsigned)MMA_N; e++) c[e] += sum[e];
+}
+
+/* Adds A B to C as the hardware does, if mma_model.h knows how. */
+INLINE int multiply_as_hardware(const launch *l, const mma_shape *s, ptx_type a_type, ptx_type c_type,
+                                const float (*a)[MMA_MAX_K], const float (*b)[MMA_N], float *c)
+{
+    const int is_fp8 = a_type == TYPE_E4M3 || a_type == TYPE_E5M2, halves = c_type == TYPE_F16;
+    const mma_model model = mma_model_of(l->capability, a_type == TYPE_TF32, is_fp8 || halves);
+    const mma_format kind = a_type == TYPE_BF16 ? MMA_BF16 : a_type == TYPE_TF32 ? MMA_TF32 : MMA_F16;
+    if (!model.group || (is_fp8 && halves)) return 0;
+    if (is_fp8) multiply_fp8(model, s, a, b, c);
+    else mma_multiply(model, c, c, a, b, s->m, s->k, kind, halves ? round_to_f16 : NULL);
+    return 1;
 }
 
 INLINE int all_finite(const mma_shape *s, const float (*a)[MMA_MAX_K], const float (*b)[MMA_N], const float *c)
@@ -161,17 +187,13 @@ INLINE int float_mma(struct warp *w, const ptx_instruction *i, uint32_t mask, pt
         load_c(w, i, s->m, bits);
         memcpy(c, bits, s->m * MMA_N * sizeof *c);
     }
-    const mma_model model = mma_model_of(w->block->launch->capability, a_type == TYPE_TF32);
-    if (is_modelled(a_type, c_type) && model.group && all_finite(s, a, b, c)) {
-        const int significand_bits = a_type == TYPE_BF16 ? 7 : 10, least_exponent = a_type == TYPE_F16 ? -14 : -126;
-        mma_multiply(model, c, c, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, s->m, s->k, significand_bits,
-                     least_exponent);
-        memcpy(bits, c, s->m * MMA_N * sizeof *bits);
-        store_d(w, i, mask, s->m, bits);
-        return 0;
+    if (all_finite(s, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, c) &&
+        multiply_as_hardware(w->block->launch, s, a_type, c_type, (const float(*)[MMA_MAX_K])a, (const float(*)[MMA_N])b, c)) {
+        for (unsigned e = 0; e < s->m * (unsigned)MMA_N; e++) d[e] = (double)c[e];
+    } else {
+        for (unsigned row = 0; row < s->m; row++)
+            dot(d + row * MMA_N, c + row * MMA_N, a[row], (const float(*)[MMA_N])b, s->k);
     }
-    for (unsigned row = 0; row < s->m; row++)
-        dot(d + row * MMA_N, c + row * MMA_N, a[row], (const float(*)[MMA_N])b, s->k);
     if (c_type == TYPE_F16) {
         store_d16(w, i, mask, s->m, d);
         return 0;

@@ -69,12 +69,30 @@ static uint32_t first_lane(uint32_t mask)
     return (uint32_t)__builtin_ctz(mask);
 }
 
-/* The lanes that must execute an instruction together. */
+/* The lanes that must execute an instruction together. Lanes may name different sets: all of these must be there. */
 static uint32_t needed_lanes(const warp *w, const ptx_instruction *i, uint32_t mask, ptx_sync sync)
 {
     if (sync != SYNC_LANES_MASK) return w->live;
     const ptx_operand *o = operand_at(i, i->groups - 1u, 0);
-    return (uint32_t)operand_get(w, o, first_lane(mask)) & w->live;
+    uint32_t named = 0;
+    FOR_LANES(mask, lane, named |= (uint32_t)operand_get(w, o, lane));
+    return named & w->live;
+}
+
+/* Lanes that execute an instruction without being in the set that they name. */
+static uint32_t strangers(const warp *w, const ptx_instruction *i, uint32_t mask)
+{
+    const ptx_operand *o = operand_at(i, i->groups - 1u, 0);
+    uint32_t found = 0;
+    FOR_LANES(mask, lane, found |= (~(uint32_t)operand_get(w, o, lane) >> lane & 1) << lane);
+    return found;
+}
+
+/* Whoever waits has not executed the instruction yet, so it does not count. */
+static void wait_for_lanes(warp *w, fragment *f, const ptx_instruction *i)
+{
+    f->waiting = 1;
+    w->counters->instructions[i->counter]--;
 }
 
 static int is_warp_barrier(const ptx_instruction *i)
@@ -88,26 +106,30 @@ static int is_block_barrier(const ptx_instruction *i)
 }
 
 /* bar.warp.sync may be written at several places for the lanes of one mask: if all of them wait, they have met. */
-static int release_warp_barrier(warp *w)
+static void release_warp_barrier(warp *w)
 {
     const ptx_instruction *code = w->block->launch->kernel->instructions;
     for (uint32_t n = 0; n < w->fragment_count; n++) {
         const ptx_instruction *i = &code[w->fragments[n].pc];
-        if (!is_warp_barrier(i)) continue;
+        if (!w->fragments[n].waiting || !is_warp_barrier(i)) continue;
         const uint32_t needed = needed_lanes(w, i, w->fragments[n].mask, SYNC_LANES_MASK);
         uint32_t have = 0;
         for (uint32_t m = 0; m < w->fragment_count; m++) {
             const ptx_instruction *other = &code[w->fragments[m].pc];
-            if (is_warp_barrier(other) && needed_lanes(w, other, w->fragments[m].mask, SYNC_LANES_MASK) == needed)
+            if (w->fragments[m].waiting && is_warp_barrier(other) &&
+                needed_lanes(w, other, w->fragments[m].mask, SYNC_LANES_MASK) == needed)
                 have |= w->fragments[m].mask;
         }
         if (needed & ~have) continue;
-        for (uint32_t m = 0; m < w->fragment_count; m++)
-            if (w->fragments[m].mask & needed) w->fragments[m].pc++, w->fragments[m].waiting = 0;
+        for (uint32_t m = 0; m < w->fragment_count; m++) {
+            if (!(w->fragments[m].mask & needed)) continue;
+            w->fragments[m].pc++;
+            w->fragments[m].waiting = 0;
+            w->counters->instructions[i->counter]++;
+        }
         shadow_warp_sync(w, needed);
-        return 1;
+        return;
     }
-    return 0;
 }
 
 /* Every fragment waits for lanes that will not come. */
@@ -164,13 +186,15 @@ static int control(warp *w, fragment *f, const ptx_instruction *i, uint32_t mask
     }
     part(w, f, mask);
     if (is_warp_barrier(i)) {
-        const uint32_t needed = needed_lanes(w, i, mask, SYNC_LANES_MASK);
-        if (!(needed >> lane & 1)) {
-            fault_raise(w, i, lane, FAULT_LANES, "bar.warp.sync by a lane that is not in its mask 0x%08x", needed);
+        rest = strangers(w, i, mask);
+        if (rest) {
+            fault_raise(w, i, first_lane(rest), FAULT_LANES, "bar.warp.sync by a lane that is not in its mask 0x%08x",
+                        (uint32_t)operand_get(w, operand_at(i, 0, 0), first_lane(rest)));
             return WARP_FAULT;
         }
-        if (needed & ~mask) {
-            f->waiting = 1;
+        if (needed_lanes(w, i, mask, SYNC_LANES_MASK) & ~mask) {
+            wait_for_lanes(w, f, i);
+            release_warp_barrier(w);
             return -1;
         }
         shadow_warp_sync(w, mask);
@@ -178,7 +202,7 @@ static int control(warp *w, fragment *f, const ptx_instruction *i, uint32_t mask
         return -1;
     }
     if (mask != w->live) {
-        f->waiting = 1;
+        wait_for_lanes(w, f, i);
         return -1;
     }
     const uint32_t id = i->groups > 0 ? (uint32_t)operand_get(w, operand_at(i, 0, 0), lane) : 0;
@@ -204,14 +228,14 @@ static void set_clocks(warp *w)
     }
 }
 
-/* Runs one fragment for as long as it is alone or furthest behind. Returns a warp_state, or -1 to choose again. */
-static int run_fragment(warp *w, fragment *f, uint32_t *jumps)
+/* Runs one fragment for as long as it is alone or furthest behind, until the warp has executed `share` instructions.
+ * jumps: those back while there are other fragments. Returns a warp_state, or -1 to choose again. */
+static int run_fragment(warp *w, fragment *f, uint64_t share, uint32_t *jumps)
 {
     const launch *l = w->block->launch;
     const ptx_instruction *code = l->kernel->instructions;
     const ptx_opcode_row *rows = ptx_opcode_table();
     const uint64_t limit = l->instruction_limit ? l->instruction_limit : DEFAULT_LIMIT;
-    const uint64_t share = w->executed + SHARE;
     const int timed = l->kernel->uses_clock;
     const int alone = w->fragment_count == 1;
     do {
@@ -234,7 +258,7 @@ static int run_fragment(warp *w, fragment *f, uint32_t *jumps)
             const int state = control(w, f, i, mask);
             if (state >= 0) return state;
             if (i->opcode == OPCODE_bra && f->pc <= from) {
-                ++*jumps;
+                *jumps += !alone;
                 if (atomic_load_explicit(&l->stop, memory_order_relaxed)) return WARP_FAULT;
                 if (w->executed > limit) {
                     fault_raise(w, i, first_lane(mask), FAULT_TIMEOUT, "a warp ran more than %llu instructions", (unsigned long long)limit);
@@ -248,7 +272,7 @@ static int run_fragment(warp *w, fragment *f, uint32_t *jumps)
         if (sync != SYNC_LANES_NONE) {
             part(w, f, mask);
             if (needed_lanes(w, i, mask, sync) & ~mask) {
-                f->waiting = 1;
+                wait_for_lanes(w, f, i);
                 return -1;
             }
         }
@@ -260,20 +284,20 @@ static int run_fragment(warp *w, fragment *f, uint32_t *jumps)
 
 warp_state warp_run(warp *w)
 {
+    const uint64_t share = w->executed + SHARE;
     uint32_t jumps = 0;
     for (;;) {
         uint32_t turn = 0;
-        if (w->fragment_count > 1) {
-            join_fragments(w);
-            if (jumps >= PATIENCE) turn = jumps / PATIENCE, jumps++;
-        }
+        if (w->fragment_count > 1) join_fragments(w);
+        if (w->fragment_count == 1) jumps = 0;
+        if (jumps >= PATIENCE) turn = jumps++ / PATIENCE;
+        if (turn > w->fragment_count) turn = jumps = 0; /* each had its turn */
         const int chosen = choose_fragment(w, turn);
         if (chosen < 0) {
-            if (release_warp_barrier(w)) continue;
             report_stuck(w);
             return WARP_FAULT;
         }
-        const int state = run_fragment(w, &w->fragments[chosen], &jumps);
+        const int state = run_fragment(w, &w->fragments[chosen], share, &jumps);
         if (state >= 0) return (warp_state)state;
     }
 }
