@@ -20,6 +20,8 @@ for round in first second; do
     [ $round = first ] && twin=JG_TEST_TWIN=1
     sh tests/run.sh "$twin $build/tests/gpu_numeric" || bad=1
 done
+echo "=== single mma instructions against the results recorded of an H200"
+sh tests/run.sh "JITGEMM_DRIVER=libcuda.so.1 $build/tests/test_swgpu_hardware" || bad=1
 if [ -n "${DEMO:-}" ]; then
     for round in first second; do
         echo "=== demo, $round process"

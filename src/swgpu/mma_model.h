@@ -41,8 +41,7 @@ static inline mma_model mma_model_of(unsigned capability, int is_tf32, int only_
 /* Zero takes part in no alignment. */
 #define MMA_ZERO_EXPONENT (-30000)
 
-/* Eight columns at once. These functions are always inlined, so how a call would pass such a vector does not matter. */
-#pragma GCC diagnostic ignored "-Wpsabi"
+/* Eight columns at once. */
 typedef int32_t mma_ints __attribute__((vector_size(32)));
 typedef int64_t mma_longs __attribute__((vector_size(64)));
 typedef double mma_doubles __attribute__((vector_size(64)));
