@@ -75,6 +75,7 @@ $(BUILD)/obj/tests/reference.o: CFLAGS += -O3
 # Rounding is part of what is computed: no contraction, and no errno in the way of vector instructions. Vectors are only
 # passed to inlined functions, so how a call would pass them does not matter; the thread sanitizer does not know fences.
 $(BUILD)/obj/src/swgpu/%.o: CFLAGS += -O3 -ffp-contract=off -fno-math-errno -Wno-psabi $(if $(findstring thread,$(SANITIZE)),-Wno-tsan)
+$(BUILD)/obj/tests/test_swgpu_model.o: CFLAGS += -Wno-psabi
 $(BUILD)/obj/src/swgpu/opcodes.o: CPPFLAGS += $(SWGPU_WIDE)
 $(BUILD)/obj/src/swgpu/%.wide.o: src/swgpu/%.c $(BUILD)/.checked
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 /* mma.sync on the software GPU against what an H200 gave: for each form of the instruction, 400 warps with pseudo-random operands
- * (denormals, zeros and wide exponents among them), and a hash of all results that was taken on the hardware (driver 580, CUDA
- * 13.0, 2026-11-29). JITGEMM_DRIVER=libcuda.so.1 runs the same on a GPU of that generation: so the hashes can be checked again. */
+ * (denormals, zeros and wide exponents among them), and a hash of all results that was taken on the hardware (driver 580,
+ * CUDA 13.0, 2026-11-29). JITGEMM_DRIVER=libcuda.so.1 runs the same on a GPU of that generation: so the hashes can be checked again. */
 #include "context.h"
 #include "options.h"
 #include "reference.h"

@@ -163,7 +163,8 @@ static void report_barrier(block *b, uint32_t done)
         warp *w = &b->warps[n];
         if (!w->at_barrier) continue;
         const ptx_instruction *i = &b->launch->kernel->instructions[w->fragments[0].pc - 1];
-        const uint32_t others = ~(warps_at(b, w->barrier_id) | done) & (b->warp_count == 32 ? FULL_MASK : (1u << b->warp_count) - 1);
+        const uint32_t all = b->warp_count == 32 ? FULL_MASK : (1u << b->warp_count) - 1;
+        const uint32_t others = ~(warps_at(b, w->barrier_id) | done) & all;
         fault_raise(w, i, (unsigned)__builtin_ctz(w->live), FAULT_BARRIER,
                     "warps 0x%x wait at barrier %u, which warps 0x%x never reach: they have exited%s", warps_at(b, w->barrier_id),
                     w->barrier_id, done | others, others ? " or wait elsewhere" : "");

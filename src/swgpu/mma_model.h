@@ -81,8 +81,8 @@ MMA_INLINE mma_floats mma_cut(mma_doubles value)
     return __builtin_convertvector(cut, mma_floats);
 }
 
-/* One row of one group, not yet rounded: c + sum of a[p] * b[p]. All values are finite. sa, ea and sb, eb: significands and exponents
- * as from mma_split; product_bits: bits below the point in a product of two significands. */
+/* One row of one group, not yet rounded: c + sum of a[p] * b[p]. All values are finite. sa, ea and sb, eb: significands
+ * and exponents as from mma_split; product_bits: bits below the point in a product of two significands. */
 MMA_INLINE mma_doubles mma_group(mma_floats c, const int32_t *sa, const int32_t *ea, const mma_ints *sb, const mma_ints *eb,
                                  unsigned products, int fraction, int product_bits)
 {

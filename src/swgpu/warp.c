@@ -138,12 +138,16 @@ static int report_stuck(warp *w)
     const ptx_instruction *code = w->block->launch->kernel->instructions;
     const fragment *f = &w->fragments[0], *other = &w->fragments[w->fragment_count - 1];
     for (uint32_t n = 0; n < w->fragment_count; n++)
-        if (is_block_barrier(&code[w->fragments[n].pc])) f = &w->fragments[n], other = &w->fragments[n ? 0 : w->fragment_count - 1];
+        if (is_block_barrier(&code[w->fragments[n].pc])) {
+            f = &w->fragments[n];
+            other = &w->fragments[n ? 0 : w->fragment_count - 1];
+        }
     const ptx_instruction *i = &code[f->pc];
     const int barrier = is_block_barrier(i);
     const uint32_t others = w->live & ~f->mask, elsewhere = code[other->pc].line;
     return fault_raise(w, i, first_lane(f->mask), barrier ? FAULT_BARRIER : FAULT_LANES,
-                       "%s is reached by lanes 0x%08x of warp %u, while lanes 0x%08x wait at PTX line %u", ptx_opcode_name(i->opcode),
+                       "%s is reached by lanes 0x%08x of warp %u, while lanes 0x%08x wait at PTX line %u",
+                       ptx_opcode_name(i->opcode),
                        f->mask, w->index, others, elsewhere);
 }
 
@@ -208,7 +212,8 @@ static int control(warp *w, fragment *f, const ptx_instruction *i, uint32_t mask
     const uint32_t id = i->groups > 0 ? (uint32_t)operand_get(w, operand_at(i, 0, 0), lane) : 0;
     const uint32_t threads = i->groups > 1 ? (uint32_t)operand_get(w, operand_at(i, 1, 0), lane) : 0;
     if (id > 15 || threads % PTX_LANES || threads > w->block->warp_count * PTX_LANES) {
-        fault_raise(w, i, lane, FAULT_BARRIER, "barrier %u of %u threads: ids go to 15, threads are a multiple of 32 of the block's", id, threads);
+        fault_raise(w, i, lane, FAULT_BARRIER, "barrier %u of %u threads: ids go to 15, threads are a multiple of 32 of the block's",
+                    id, threads);
         return WARP_FAULT;
     }
     f->pc++;
@@ -261,7 +266,8 @@ static int run_fragment(warp *w, fragment *f, uint64_t share, uint32_t *jumps)
                 *jumps += !alone;
                 if (atomic_load_explicit(&l->stop, memory_order_relaxed)) return WARP_FAULT;
                 if (w->executed > limit) {
-                    fault_raise(w, i, first_lane(mask), FAULT_TIMEOUT, "a warp ran more than %llu instructions", (unsigned long long)limit);
+                    fault_raise(w, i, first_lane(mask), FAULT_TIMEOUT, "a warp ran more than %llu instructions",
+                                (unsigned long long)limit);
                     return WARP_FAULT;
                 }
                 if (w->executed > share) return WARP_YIELDED;
