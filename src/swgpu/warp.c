@@ -147,8 +147,7 @@ static int report_stuck(warp *w)
     const uint32_t others = w->live & ~f->mask, elsewhere = code[other->pc].line;
     return fault_raise(w, i, first_lane(f->mask), barrier ? FAULT_BARRIER : FAULT_LANES,
                        "%s is reached by lanes 0x%08x of warp %u, while lanes 0x%08x wait at PTX line %u",
-                       ptx_opcode_name(i->opcode),
-                       f->mask, w->index, others, elsewhere);
+                       ptx_opcode_name(i->opcode), f->mask, w->index, others, elsewhere);
 }
 
 /* Keeps `mask` of a fragment at its instruction and sends the others to the next. */
