@@ -108,8 +108,9 @@ jg_status device_open(const jg_options *options, const char *driver_path, device
         status_text before;
         status_save(&before);
         jg_status status = open_cuda(options, driver_path, out);
-        /* AUTO falls back only where there is no GPU to use; a GPU that fails is an error, not a slow pipeline. */
-        int absent = status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE;
+        /* AUTO falls back only where there is no GPU to use; a GPU that fails is an error, not a slow pipeline. Whoever asks for
+         * the software GPU by name wants its checks, so that to go on without them would hide that nothing was checked. */
+        int absent = status == JG_ERR_NO_DEVICE || (status == JG_ERR_NO_DRIVER && strcmp(driver_path, DRIVER_SWGPU) != 0);
         if (options->device == JG_DEVICE_CUDA || !absent) return status;
         status_restore(&before);
     }

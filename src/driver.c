@@ -73,9 +73,12 @@ jg_status driver_open(const char *path, driver **out)
     *out = NULL;
     driver *d = calloc(1, sizeof *d);
     if (!d) return status_set(JG_ERR_NO_MEMORY, "out of memory opening the CUDA driver");
-    d->handle = strcmp(path, DRIVER_SWGPU) == 0 ? open_software_gpu() : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const int is_software = strcmp(path, DRIVER_SWGPU) == 0;
+    d->handle = is_software ? open_software_gpu() : dlopen(path, RTLD_NOW | RTLD_LOCAL);
     jg_status status = d->handle ? initialise(d, path)
-                                 : status_set(JG_ERR_NO_DRIVER, "no CUDA driver: %s; install one, or set JITGEMM_DRIVER", dlerror());
+                                 : status_set(JG_ERR_NO_DRIVER, is_software ? "no software GPU: %s; it belongs beside libjitgemm"
+                                                                            : "no CUDA driver: %s; install one, or set JITGEMM_DRIVER",
+                                              dlerror());
     if (status != JG_OK) driver_close(d);
     else *out = d;
     return status;

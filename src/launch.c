@@ -50,9 +50,12 @@ static void describe(const driver *d, const plan *chosen, const launch_args *arg
     const swgpu_operand matrices[] = {
         {"A", (uintptr_t)args->a, trans_a ? k : m, (trans_a ? m : k) * in, (uint64_t)args->lda * in, args->batch, (uint64_t)args->stride_a * in, 0},
         {"B", (uintptr_t)args->b, trans_b ? n : k, (trans_b ? k : n) * in, (uint64_t)args->ldb * in, args->batch, (uint64_t)args->stride_b * in, 0},
-        {"C", (uintptr_t)args->c, m, n * out, (uint64_t)args->ldc * out, args->batch, (uint64_t)args->stride_c * out, 1},
+        {"C", (uintptr_t)args->c, m, n * out, (uint64_t)args->ldc * out, args->batch, (uint64_t)args->stride_c * out,
+         SWGPU_WRITABLE_APART},
     };
-    d->describe(matrices, 3, m * n * k * args->batch);
+    /* alpha = 0 reads neither A nor B. */
+    const int inputs = args->alpha != 0.0f;
+    d->describe(inputs ? matrices : &matrices[2], inputs ? 3 : 1, m * n * k * args->batch);
 }
 
 jg_status launch_kernel(const device *dev, const loaded_kernel *kernel, const plan *chosen, launch_args *args, CUstream stream)

@@ -85,6 +85,31 @@ static void producer_and_consumer(void **state)
     assert_int_equal(counts[COUNT_barrier], 5 * 16); /* two of them with a guard that is false */
 }
 
+/* What a warp does after it arrived is not ordered by that barrier, and it learns nothing from those who wait there. */
+static void arrivals_order_what_came_before(void **state)
+{
+    (void)state;
+#define PAIR(produce, consume)                                                                                         \
+    KERNEL(" setp.ge.u32 %p1, %r1, 32; shl.b32 %r10, %r2, 2; add.u32 %r10, %r8, %r10;\n @%p1 bra CONSUME;\n" produce    \
+           " bra END;\nCONSUME:\n" consume "END:\n")
+    static const struct {
+        const char *text;
+        CUresult result;
+    } rows[] = {
+        {PAIR(" st.shared.u32 [%r10], %r1;\n bar.arrive 1, 64;\n", " bar.sync 1, 64;\n ld.shared.u32 %r9, [%r10];\n"),
+         CUDA_SUCCESS},
+        {PAIR(" bar.arrive 1, 64;\n st.shared.u32 [%r10], %r1;\n", " bar.sync 1, 64;\n ld.shared.u32 %r9, [%r10];\n"),
+         CUDA_ERROR_LAUNCH_FAILED}, /* filled too late */
+        {PAIR(" bar.arrive 1, 64;\n bar.sync 2, 64;\n ld.shared.u32 %r9, [%r10];\n",
+              " st.shared.u32 [%r10], %r1;\n bar.sync 1, 64;\n bar.arrive 2, 64;\n"),
+         CUDA_SUCCESS},
+        {PAIR(" bar.arrive 1, 64;\n ld.shared.u32 %r9, [%r10];\n", " st.shared.u32 [%r10], %r1;\n bar.sync 1, 64;\n"),
+         CUDA_ERROR_LAUNCH_FAILED}, /* who only arrives knows nothing of who waits */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (run_k("race", rows[i].text, 1, 64) != rows[i].result) fail_msg("row %zu", i);
+}
+
 /* What bar.arrive left behind in one block is gone in the next: each has an odd warp at barrier 1. */
 static void arrivals_end_with_the_block(void **state)
 {
@@ -348,6 +373,7 @@ int main(void)
         cmocka_unit_test_teardown(pairs_of_warps, close_all),
         cmocka_unit_test_teardown(two_by_two, close_all),
         cmocka_unit_test_teardown(producer_and_consumer, close_all),
+        cmocka_unit_test_teardown(arrivals_order_what_came_before, close_all),
         cmocka_unit_test_teardown(arrivals_end_with_the_block, close_all),
         cmocka_unit_test_teardown(guarded_barriers, close_all),
         cmocka_unit_test_teardown(parts_of_a_warp, close_all),

@@ -7,6 +7,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Runs first: nothing has called cuInit. */
 static void before_init(void **state)
@@ -381,6 +383,28 @@ static void threads(void **state)
 
 /* The library as a program loads it: every symbol is there, nothing else is, and it is another GPU than the one that this
  * program is linked with. */
+/* A child that is forked while the driver is in use can do nothing with it, but does not hang either, whoever held the lock. */
+static void forked_children(void **state)
+{
+    (void)state;
+    open_context();
+    const CUdeviceptr kept = allocate(64);
+    const pid_t child = fork();
+    if (child == 0) {
+        CUdeviceptr p;
+        int count;
+        const int refused = cuMemAlloc(&p, 64) == CUDA_ERROR_NOT_INITIALIZED && cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED &&
+                            cuInit(0) == CUDA_ERROR_NOT_INITIALIZED;
+        _exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    WORKS(cuMemFree(kept));
+    REFUSES(INVALID_VALUE, cuInit(1));
+    WORKS(cuMemFree(allocate(64))); /* a refused cuInit changes nothing */
+}
+
 static void the_shared_library(void **state)
 {
     (void)state;
@@ -434,6 +458,7 @@ int main(void)
         cmocka_unit_test_teardown(streams_and_events, close_all),
         cmocka_unit_test_teardown(leaks_are_found, close_all),
         cmocka_unit_test_teardown(threads, close_all),
+        cmocka_unit_test_teardown(forked_children, close_all),
         cmocka_unit_test_teardown(the_shared_library, close_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

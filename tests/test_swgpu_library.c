@@ -2,6 +2,7 @@
 #include "context.h"
 #include "jitgemm.h"
 #include "reference.h"
+#include "scratch.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,6 +88,70 @@ static void chosen_by_option_or_variable(void **state)
     assert_int_equal(jg_open(NULL, &c), JG_ERR_DEVICE);
     assert_non_null(strstr(jg_last_error(), "orin-giga"));
     assert_non_null(strstr(jg_last_error(), "orin-agx"));
+    unsetenv("JITGEMM_SWGPU_DEVICE");
+
+    setenv("JITGEMM_SWGPU_CHECK", "none", 1); /* CHECKS is meant */
+    assert_int_equal(jg_open(NULL, &c), JG_ERR_DEVICE);
+    assert_non_null(strstr(jg_last_error(), "JITGEMM_SWGPU_CHECK is no setting"));
+    assert_non_null(strstr(jg_last_error(), "JITGEMM_SWGPU_CHECKS"));
+    unsetenv("JITGEMM_SWGPU_CHECK");
+}
+
+/* Where the software GPU is asked for and missing, nothing else takes its place: a copy of this program in a folder of its own. */
+static void missing_is_an_error(void **state)
+{
+    (void)state;
+    char folder[4096], command[4 * 4096];
+    scratch_make(folder);
+    snprintf(command, sizeof command, "cp /proc/%d/exe '%s/alone' && JITGEMM_DRIVER=swgpu '%s/alone' alone > '%s/out'", (int)getpid(),
+             folder, folder, folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "%s/out", folder);
+    FILE *file = fopen(command, "r");
+    char text[512] = "";
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    scratch_remove(folder);
+    assert_int_equal(strncmp(text, "JG_ERR_NO_DRIVER no software GPU: libjitgemm-swgpu.so", 53), 0);
+}
+
+static int open_alone(void)
+{
+    jg_context *c = NULL;
+    const jg_status status = jg_open(NULL, &c);
+    printf("%s %s\n", jg_status_name(status), jg_last_error());
+    jg_close(c);
+    return 0;
+}
+
+/* A product whose output is one of its inputs has no defined result. */
+static void outputs_are_apart_from_inputs(void **state)
+{
+    (void)state;
+    jg_context *c = open_software();
+    const jg_problem p = {.m = 64, .n = 64, .k = 64};
+    void *a, *b;
+    float *zeros = calloc(64 * 64, 4);
+    assert_non_null(zeros);
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 64 * 64 * 4, &a), JG_OK);
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 64 * 64 * 4, &b), JG_OK);
+    assert_int_equal(jg_copy(c, a, zeros, 64 * 64 * 4), JG_OK);
+    assert_int_equal(jg_copy(c, b, zeros, 64 * 64 * 4), JG_OK);
+    free(zeros);
+    const jg_operands same_inputs = {.a = a, .b = a, .c = b}, overlapping = {.a = a, .b = b, .c = a};
+    const jg_status status = jg_gemm(c, &p, &same_inputs);
+    if (status == JG_ERR_NO_NVRTC) {
+        print_message("SKIP no NVRTC: %s\n", jg_last_error());
+        skip();
+    }
+    assert_int_equal(status, JG_OK);
+    assert_int_equal(jg_synchronize(c, NULL), JG_OK);
+    assert_int_equal(jg_gemm(c, &p, &overlapping), JG_OK);
+    assert_int_equal(jg_synchronize(c, NULL), JG_ERR_DEVICE_LOST);
+    assert_non_null(strstr(jg_last_error(), "outside the operands: write"));
+    assert_non_null(strstr(jg_last_error(), "of A, which is an input"));
+    assert_int_equal(jg_close(c), JG_OK);
 }
 
 /* The cubin is refused, the PTX runs, and knows its template lines. */
@@ -93,7 +159,12 @@ static void products_run_from_ptx(void **state)
 {
     (void)state;
     static const char *const texts[] = {"97x65x33:f16:generic", "97x65x33:specialised", "64x48x40x3:bf16:nt"};
-    jg_context *c = open_software();
+    char folder[4096], path[4200];
+    jg_context *c;
+    scratch_make(folder);
+    snprintf(path, sizeof path, "%s/kernels.db", folder);
+    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu", .cache_path = path};
+    if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     for (size_t i = 0; i < 3; i++)
         if (multiply(c, texts[i]) != JG_OK) fail_msg("%s: %s", texts[i], jg_last_error());
     jg_counters counters;
@@ -104,10 +175,11 @@ static void products_run_from_ptx(void **state)
 
     jg_cache *cache;
     jg_cache_entry entry;
-    assert_int_equal(jg_cache_open(getenv("JITGEMM_CACHE"), 0, &cache), JG_OK);
+    assert_int_equal(jg_cache_open(path, 0, &cache), JG_OK);
     assert_int_equal(jg_cache_find(cache, "jg_sm87_mma_bf16", &entry), JG_OK);
     assert_non_null(strstr(entry.provenance, "--generate-line-info"));
     jg_cache_close(cache);
+    scratch_remove(folder);
 }
 
 static void only_the_software_gpu_counts(void **state)
@@ -234,15 +306,29 @@ static void large_products_are_sampled(void **state)
     assert_true(r.checked > 0 && r.checked < p.m * p.n);
     assert_int_equal(r.failures, 0);
     assert_int_equal(r.stray, 0);
+    /* What was left out is no finding for who reads on: C of a product into fresh memory is the next one's A. */
+    void *fresh, *last;
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 512 * 512 * 2, &fresh), JG_OK);
+    assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, 512 * 512 * 2, &last), JG_OK);
+    const jg_operands first = {.a = data.a, .b = data.b, .c = fresh}, second = {.a = fresh, .b = data.b, .c = last};
+    assert_int_equal(jg_gemm(c, &p, &first), JG_OK);
+    const jg_problem chained = {.m = 512, .n = 512, .k = 257, .type_a = JG_F16, .lda = 512};
+    assert_int_equal(jg_gemm(c, &chained, &second), JG_OK);
+    if (jg_synchronize(c, NULL) != JG_OK) fail_msg("%s", jg_last_error());
+    jg_free(c, JG_DEVICE_MEMORY, fresh);
+    jg_free(c, JG_DEVICE_MEMORY, last);
     for (int i = 0; i < 3; i++) jg_free(c, JG_DEVICE_MEMORY, blocks[i]);
     reference_free(&ref);
     assert_int_equal(jg_close(c), JG_OK);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "alone") == 0) return open_alone();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(chosen_by_option_or_variable, forget_settings),
+        cmocka_unit_test_setup(missing_is_an_error, forget_settings),
+        cmocka_unit_test_setup(outputs_are_apart_from_inputs, forget_settings),
         cmocka_unit_test_setup(products_run_from_ptx, forget_settings),
         cmocka_unit_test_setup(only_the_software_gpu_counts, forget_settings),
         cmocka_unit_test_setup(errors_on_demand, forget_settings),

@@ -120,7 +120,7 @@ static void mistakes_outside_kernels(void **state)
         ptx_status status;
         const char *part;
     } table[] = {
-        {".version 5.9\n", PTX_VERSION, "PTX ISA 5.9 is not supported"}, {".version 90\n", PTX_VERSION, "a version such as 7.8"},
+        {".version 5.9\n", PTX_VERSION, "PTX ISA 5.9 is not supported"}, {".version 90\n", PTX_SYNTAX, "a version such as 7.8"},
         {".version 10.0\n", PTX_VERSION, "PTX ISA 10.0"}, {".version 8.0 .version 8.0", PTX_SYNTAX, ".version is given twice"},
         {".version 8.0\n", PTX_SYNTAX, ".target is missing"}, {".version 8.0 .target sm_8", PTX_TARGET, "sm_8 is no target"},
         {".version 8.0 .target sm_90x", PTX_TARGET, "sm_90x is no target"},

@@ -7,6 +7,7 @@
 
 #include "memory.h"
 #include "shadow.h"
+#include "swgpu.h"
 
 #define TOP_BIT (1ull << 63)
 
@@ -118,11 +119,25 @@ static int find_row(const operand_region *g, uint64_t address, uint32_t bytes, r
     }
 }
 
+/* Whether an end of an access is in an input, where the host says that the output overlaps none. */
+static int touches_input(const launch *l, uint64_t address, uint32_t bytes)
+{
+    row hit;
+    int touches = 0, apart = 0;
+    for (uint32_t n = 0; n < l->region_count; n++) {
+        const operand_region *g = &l->regions[n];
+        apart |= g->writable == SWGPU_WRITABLE_APART;
+        touches |= !g->writable && (find_row(g, address, 1, &hit) || find_row(g, address + bytes - 1, 1, &hit));
+    }
+    return touches && apart;
+}
+
 static int check_operands(access_request *r, uint32_t mask)
 {
     const launch *l = r->w->block->launch;
     row hit = {0, 0};
     FOR_LANES(mask, lane, {
+        if (r->kind != ACCESS_READ && touches_input(l, r->address[lane], r->bytes)) return access_report_operand(r, lane);
         const uint64_t offset = r->address[lane] - hit.low;
         if (offset < hit.bytes && r->bytes <= hit.bytes - offset) continue;
         uint32_t n = 0;

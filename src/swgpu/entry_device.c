@@ -13,6 +13,10 @@
 /* While a context is alive the settings stay: what was promised to it holds. */
 static CUresult initialise(unsigned flags)
 {
+    if (gpu.is_forked)
+        return state_fail(CUDA_ERROR_NOT_INITIALIZED, "this process was forked from one that uses the driver; fork before "
+                          "cuInit, or exec");
+    if (flags) return state_fail(CUDA_ERROR_INVALID_VALUE, "cuInit takes no flags");
     if (!gpu.contexts) {
         settings s;
         char *error = gpu.settings_error;
@@ -25,7 +29,6 @@ static CUresult initialise(unsigned flags)
     }
     const CUresult result = state_enter(ENTRY_cuInit);
     if (result != CUDA_SUCCESS) return result;
-    if (flags) return state_fail(CUDA_ERROR_INVALID_VALUE, "cuInit takes no flags");
     gpu.initialised = 1;
     return CUDA_SUCCESS;
 }

@@ -129,6 +129,18 @@ static void note_counters(const launch *l)
 
 _Static_assert(VALUE_arithmetic + COUNTER_CLASS_COUNT == VALUE_global_load_requests, "a value for each class of instructions");
 
+/* Of a launch that ran some of its blocks: who asked for that knows that the outputs are incomplete, so that reading them
+ * is no mistake. */
+static void mark_outputs(const launch *l)
+{
+    for (uint32_t n = 0; n < l->region_count; n++) {
+        const operand_region *g = &l->regions[n];
+        for (uint64_t item = 0; g->writable && item < g->items; item++)
+            for (uint64_t row = 0; row < g->rows; row++)
+                memory_mark_written(l->memory, g->base + item * g->item_step + row * g->row_step, g->row_bytes);
+    }
+}
+
 static CUresult run(launch *l, gpu_context *c, uint64_t multiply_adds)
 {
     const settings *s = &gpu.settings;
@@ -143,6 +155,7 @@ static CUresult run(launch *l, gpu_context *c, uint64_t multiply_adds)
     fault found = {.kind = FAULT_NONE};
     l->fault = &found;
     launch_run(l, list, blocks, s->threads);
+    if (list) mark_outputs(l);
     free(list);
     note_counters(l);
     if (found.kind == FAULT_NONE) return CUDA_SUCCESS;
@@ -177,6 +190,8 @@ static CUresult start(launch *l, CUfunction function, CUstream stream, void **se
     l->count = gpu.settings.counters;
     l->sm_count = (uint32_t)gpu.settings.model->sm_count;
     l->capability = (uint32_t)gpu.settings.model->limits->number;
+    /* No warp needs more instructions than the whole has multiply-adds, and the usual for the rest. */
+    l->instruction_limit = INSTRUCTION_LIMIT + d->multiply_adds;
     if (l->checks & CHECK_OPERANDS) {
         memcpy(l->regions, d->regions, sizeof l->regions);
         l->region_count = d->count;
@@ -206,9 +221,9 @@ int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count, uint64_t 
     if (count > MAX_REGIONS || (count && !operands)) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
         const swgpu_operand *o = &operands[i];
-        if (!o->name || !o->items) return CUDA_ERROR_INVALID_VALUE;
+        if (!o->name || !o->items || o->writable < 0 || o->writable > SWGPU_WRITABLE_APART) return CUDA_ERROR_INVALID_VALUE;
         d.regions[i] = (operand_region){o->name, o->base, o->row_bytes, o->row_step_bytes, o->rows, o->items, o->item_step_bytes,
-                                        o->writable != 0};
+                                        (uint8_t)o->writable};
     }
     next_launch = d;
     return CUDA_SUCCESS;

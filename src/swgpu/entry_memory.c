@@ -69,8 +69,9 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes)
                           (unsigned long long)(used > limit ? 0 : limit - used), (unsigned long long)limit);
     uint64_t at = 0;
     const CUresult result = memory_allocate(state_current()->memory, bytes, 0, &at);
-    if (result == CUDA_SUCCESS) *address = at;
-    return result;
+    if (result != CUDA_SUCCESS) return state_fail(result, "the host has no memory for %zu bytes; each takes two", bytes);
+    *address = at;
+    return CUDA_SUCCESS;
 }
 
 /* A module's variables are not for the program to free. */

@@ -90,6 +90,7 @@ struct block {
     warp *warps;
     uint32_t warp_count;
     uint32_t arrived[16]; /* warps that bar.arrive has brought to a barrier, as a mask */
+    uint32_t arrived_clock[16][PTX_LANES]; /* what those knew then, for shadow.h */
     counters counters;
 };
 
@@ -101,6 +102,9 @@ typedef struct operand_region {
 } operand_region;
 
 #define MAX_REGIONS 8
+
+/* What a warp may run before it counts as endless: minutes of simulation. */
+#define INSTRUCTION_LIMIT (1ull << 31)
 
 struct launch {
     const ptx_module *module;
@@ -118,7 +122,7 @@ struct launch {
     uint32_t region_count;
     uint32_t sm_count;
     uint32_t capability; /* 87 for sm_87; decides how mma rounds (mma_model.h); 0: once */
-    uint64_t instruction_limit; /* of one warp; beyond it the launch has timed out. 0: 2^31 */
+    uint64_t instruction_limit; /* of one warp; beyond it the launch has timed out. 0: INSTRUCTION_LIMIT */
     /* the outcome */
     atomic_int stop;       /* set by the first fault */
     struct fault *fault;   /* filled by whoever set stop */

@@ -108,6 +108,7 @@ static void start_block(block *b, uint64_t linear)
     b->index[1] = (uint32_t)(linear / l->grid[0] % l->grid[1]);
     b->index[2] = (uint32_t)(linear / l->grid[0] / l->grid[1]);
     memset(b->arrived, 0, sizeof b->arrived);
+    memset(b->arrived_clock, 0, sizeof b->arrived_clock);
     /* What a kernel reads without having written it should look wrong: NaN in every type. */
     memset(b->shared, 0xff, l->shared_bytes);
     if (b->shadow) shadow_reset(b->shadow, l->shared_bytes);
@@ -142,7 +143,8 @@ static int complete_barrier(block *b, uint32_t id, uint32_t threads)
         if (waiting >> n & 1) b->warps[n].at_barrier = 0;
     b->arrived[id] = 0;
     b->counters.barriers++;
-    if (b->shadow) shadow_barrier(b, here);
+    if (b->shadow) shadow_barrier_arrived(b, waiting, b->arrived_clock[id]);
+    memset(b->arrived_clock[id], 0, sizeof b->arrived_clock[id]);
     return 1;
 }
 
@@ -152,6 +154,7 @@ int block_arrive(warp *w, const ptx_instruction *i, unsigned lane, uint32_t id, 
     if (b->arrived[id] >> w->index & 1)
         return fault_raise(w, i, lane, FAULT_BARRIER, "warp %u arrives twice at barrier %u", w->index, id);
     b->arrived[id] |= 1u << w->index;
+    shadow_arrive(w, b->arrived_clock[id]);
     complete_barrier(b, id, threads);
     return 0;
 }

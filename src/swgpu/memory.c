@@ -169,6 +169,14 @@ CUresult memory_copy(device_memory *memory, uint64_t to, uint64_t from, uint64_t
     return CUDA_SUCCESS;
 }
 
+void memory_mark_written(device_memory *memory, uint64_t address, uint64_t bytes)
+{
+    const allocation *a = memory_find(memory, address, NULL);
+    if (!a || a->freed) return;
+    const uint64_t offset = address - a->base, rest = a->bytes - offset;
+    memset(a->written + offset, 1, bytes < rest ? bytes : rest);
+}
+
 /* ---- sums ---- */
 
 unsigned memory_live(const device_memory *memory, uint64_t *bytes)

@@ -32,6 +32,9 @@ CUresult memory_free(device_memory *memory, uint64_t address);
  * a text. */
 CUresult memory_copy(device_memory *memory, uint64_t to, uint64_t from, uint64_t bytes, char *error, size_t error_bytes);
 
+/* Makes a range count as written, as far as it lies in the live allocation that holds its first byte. */
+void memory_mark_written(device_memory *memory, uint64_t address, uint64_t bytes);
+
 /* The allocation that holds an address, live or freed, or null. Safe from many threads while nothing is allocated or
  * freed. `hint` (may be null) is the caller's memory of its last answer. */
 const allocation *memory_find(const device_memory *memory, uint64_t address, const allocation **hint);

@@ -222,7 +222,7 @@ static int parse_version(parser *p)
         if (!isdigit((unsigned char)t->text[c])) form = 0;
         version = version * 10 + (t->text[c] - '0');
     }
-    if (!form) return parse_fail(p, PTX_VERSION, t, "a version such as 7.8 is needed here");
+    if (!form) return parse_fail(p, PTX_SYNTAX, t, "a version such as 7.8 is needed here");
     if (p->module->version) return parse_fail(p, PTX_SYNTAX, t, ".version is given twice");
     if (version < OLDEST_VERSION || version > NEWEST_VERSION)
         return parse_fail(p, PTX_VERSION, t, "PTX ISA %d.%d is not supported, only 6.0 to 9.0", version / 10, version % 10);

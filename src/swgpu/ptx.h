@@ -268,7 +268,7 @@ typedef enum ptx_status { PTX_OK, PTX_SYNTAX, PTX_VERSION, PTX_TARGET, PTX_UNSUP
  *     line 12, column 9: unknown modifier ".foo" of add
  *         add.foo.s32 %r1, %r2, %r3;
  *             ^
- * Never crashes on any input. PTX_VERSION: newer than 9.0 (or malformed); PTX_UNSUPPORTED: an opcode, modifier or a
+ * Never crashes on any input. PTX_VERSION: newer than 9.0 or older than 6.0; PTX_UNSUPPORTED: an opcode, modifier or a
  * combination of them that this software GPU does not execute. */
 ptx_status ptx_parse(const char *text, size_t bytes, ptx_module **out, char *error, size_t error_bytes);
 void ptx_free(ptx_module *module);

@@ -138,9 +138,32 @@ static const struct {
     {"JITGEMM_SWGPU_REPORT", read_report},
 };
 
+#define PREFIX "JITGEMM_SWGPU_"
+
+/* A mistyped name would otherwise be a setting without effect. FAULT and SLOW are read in inject.c. */
+static int knows_all(char *const *environment, const answer *a)
+{
+    for (; environment && *environment; environment++) {
+        const size_t length = strcspn(*environment, "=");
+        if (strncmp(*environment, PREFIX, strlen(PREFIX)) != 0) continue;
+        const char *name = *environment + strlen(PREFIX);
+        int known = strncmp(name, "FAULT=", 6) == 0 || strncmp(name, "SLOW=", 5) == 0;
+        for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+            known |= strlen(variables[i].variable) == length && memcmp(variables[i].variable, *environment, length) == 0;
+        if (known) continue;
+        size_t used = (size_t)snprintf(a->error, a->bytes, "%.*s is no setting; these are: " PREFIX "FAULT, " PREFIX "SLOW",
+                                       (int)(length < 100 ? length : 100), *environment);
+        for (size_t i = 0; used < a->bytes && i < sizeof variables / sizeof variables[0]; i++)
+            used += (size_t)snprintf(a->error + used, a->bytes - used, ", %s", variables[i].variable);
+        return 0;
+    }
+    return 1;
+}
+
 int settings_read(settings *out, char *error, size_t error_bytes)
 {
     const answer a = {error, error_bytes};
+    if (!knows_all(environ, &a)) return 0;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     *out = (settings){
         .model = models_find("orin-agx"),

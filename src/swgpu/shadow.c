@@ -465,7 +465,21 @@ void shadow_async_end(warp *w, unsigned lane, uint32_t offset, uint32_t bytes)
 
 void shadow_barrier(block *b, uint32_t warps)
 {
-    uint32_t most[PTX_LANES] = {0};
+    static const uint32_t nobody[PTX_LANES];
+    shadow_barrier_arrived(b, warps, nobody);
+}
+
+void shadow_arrive(warp *w, uint32_t arrived[PTX_LANES])
+{
+    for (unsigned n = 0; n < PTX_LANES; n++) arrived[n] = w->clock[n] > arrived[n] ? w->clock[n] : arrived[n];
+    w->clock[w->index]++;
+    w->epoch++;
+}
+
+void shadow_barrier_arrived(block *b, uint32_t warps, const uint32_t arrived[PTX_LANES])
+{
+    uint32_t most[PTX_LANES];
+    memcpy(most, arrived, sizeof most);
     for (uint32_t rest = warps; rest; rest &= rest - 1) {
         const uint32_t *clock = b->warps[__builtin_ctz(rest)].clock;
         for (unsigned n = 0; n < PTX_LANES; n++) most[n] = clock[n] > most[n] ? clock[n] : most[n];

@@ -41,6 +41,12 @@ void shadow_async_end(warp *w, unsigned lane, uint32_t offset, uint32_t bytes);
 /* All warps of a mask (bit n: warp n of the block) have met at a barrier. */
 void shadow_barrier(block *b, uint32_t warps);
 
+/* The same for a barrier at which others have arrived without waiting: arrived is the maximum of their clocks then. */
+void shadow_barrier_arrived(block *b, uint32_t warps, const uint32_t arrived[PTX_LANES]);
+
+/* A warp arrives without waiting: what it knows goes to arrived, what it does from now on is not part of that. */
+void shadow_arrive(warp *w, uint32_t arrived[PTX_LANES]);
+
 /* Lanes of a warp have met at bar.warp.sync. */
 void shadow_warp_sync(warp *w, uint32_t lanes);
 

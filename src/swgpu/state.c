@@ -106,6 +106,24 @@ void state_remove_handle(const void *value)
 
 /* ---- a call's beginning and end ---- */
 
+/* A process that forks leaves the child without the threads that a launch needs and perhaps with the lock taken. As with a
+ * GPU's driver, the child can do nothing then; it could if the parent had not begun. */
+static void forget_all(void)
+{
+    if (!gpu.initialised) return;
+    pthread_mutex_init(&lock, NULL);
+    gpu.initialised = 0;
+    gpu.is_forked = 1;
+    gpu.contexts = gpu.primary = NULL;
+    gpu.primary_references = 0;
+    handle_count = 0;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_all);
+}
+
 void state_lock(void)
 {
     pthread_mutex_lock(&lock);

@@ -57,6 +57,7 @@ struct gpu_context {
 
 typedef struct gpu_state {
     int initialised;
+    int is_forked; /* from a process that had called cuInit */
     settings settings;
     char settings_error[1024]; /* of the last cuInit; "": none */
     gpu_context *contexts;     /* alive */

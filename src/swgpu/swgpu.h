@@ -15,8 +15,10 @@ typedef struct swgpu_operand {
     uint64_t base;    /* device address of the first row */
     uint64_t rows, row_bytes, row_step_bytes;
     uint64_t items, item_step_bytes; /* of a batch; items is at least 1 */
-    int writable;
+    int writable; /* 0: an input; 1; or SWGPU_WRITABLE_APART: and no byte of it may be one of an input */
 } swgpu_operand;
+
+#define SWGPU_WRITABLE_APART 2
 
 /* Describes the calling thread's next launch: its operands, and how many multiply-adds it stands for, which decides
  * whether JITGEMM_SWGPU_BLOCKS applies. Forgotten after that launch. Returns a CUresult. */

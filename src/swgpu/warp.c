@@ -12,7 +12,6 @@
 /* Instructions a warp may run before its block's others get a turn, and jumps back before another fragment does. */
 #define SHARE 1000000u
 #define PATIENCE 4096u
-#define DEFAULT_LIMIT (1ull << 31)
 
 void warp_start(warp *w, unsigned threads)
 {
@@ -239,7 +238,7 @@ static int run_fragment(warp *w, fragment *f, uint64_t share, uint32_t *jumps)
     const launch *l = w->block->launch;
     const ptx_instruction *code = l->kernel->instructions;
     const ptx_opcode_row *rows = ptx_opcode_table();
-    const uint64_t limit = l->instruction_limit ? l->instruction_limit : DEFAULT_LIMIT;
+    const uint64_t limit = l->instruction_limit ? l->instruction_limit : INSTRUCTION_LIMIT;
     const int timed = l->kernel->uses_clock;
     const int alone = w->fragment_count == 1;
     do {
