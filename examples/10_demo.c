@@ -150,6 +150,16 @@ static void read_cache_file(demo *d, const char *path)
     jg_cache_close(cache);
 }
 
+/* Without a compiler the software GPU has nothing to run but what is cached: the cpu device computes instead. */
+static void use_cpu(demo *d)
+{
+    const jg_options options = {.device = JG_DEVICE_CPU, .cache_path = d->cache_path};
+    must(jg_close(d->context), "jg_close");
+    must(jg_open(&options, &d->context), "jg_open");
+    d->device = ON_CPU;
+    printf("device     cpu, which needs no kernels\n");
+}
+
 /* A missing compiler is no failure of the products: they are computed with what is cached, or by the cpu. */
 static void prewarm(demo *d, const char *cache_path)
 {
@@ -163,6 +173,7 @@ static void prewarm(demo *d, const char *cache_path)
         printf("SKIP compile: %s\n", jg_last_error());
         for (size_t i = 0; i < d->count; i++)
             if (strcmp(d->products[i].hit, "failed") == 0) d->products[i].hit = "-";
+        if (d->device == ON_SOFTWARE_GPU) use_cpu(d);
     }
     read_cache_file(d, cache_path);
     printf("prewarm    %.1f s: compiled %zu, cached %zu, failed %zu\n\n", elapsed_ms / 1e3, d->prewarmed.compiled,

@@ -214,8 +214,8 @@ typedef struct jg_context jg_context;
  * A cache that cannot be used is reported once through the log hook and is no error: the context
  * then works from memory alone.
  * Blocks: tens of ms; for the first primary context in a process, as long as CUDA needs.
- * Errors: NULL, VALUE, ARCH, NO_DRIVER and NO_DEVICE (device = CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or device that is there but fails, also with
- * device = AUTO), NO_MEMORY. */
+ * Errors: NULL, VALUE, ARCH, NO_DRIVER and NO_DEVICE (device = CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or
+ * device that is there but fails, also with device = AUTO), NO_MEMORY. */
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);
 
 /* Closes a context: unloads its kernels and closes its cache. Null is allowed. All plans must be
