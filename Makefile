@@ -213,7 +213,7 @@ $(BUILD)/fuzz/fuzz_ptx: tests/fuzz_ptx.c $(SWGPU_SRC) $(wildcard src/swgpu/*.h)
 	$(Q)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -D_GNU_SOURCE -Iinclude -Isrc -I. \
 	  -isystem $(dir $(CUDA_INCLUDE)) tests/fuzz_ptx.c $(SWGPU_SRC) -o $@ -lm -pthread
 
-## install      PREFIX=/usr/local DESTDIR=: library, header, tools, man pages, pkg-config file, size list, systemd unit
+## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, man pages, pkg-config file, size list, systemd unit
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
