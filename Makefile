@@ -162,7 +162,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory demo-program
 	@JG_SHAPES_DIR=tests/shapes $(BUILD)/examples/10_demo
-demo-program: $(BUILD)/examples/10_demo
+demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
