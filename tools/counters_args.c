@@ -81,13 +81,10 @@ static int usage_error(const char *format, ...)
     return COUNTERS_EXIT_USAGE;
 }
 
-/* f16, bf16, f16-f32 ... The library's own grammar is the judge, so that new types need no change here. */
 static int add_type(words *w, const char *word, size_t length)
 {
-    char text[64];
-    jg_problem problem = {0};
-    int fits = (size_t)snprintf(text, sizeof text, "1:%.*s", (int)length, word) < sizeof text && !memchr(word, ':', length);
-    if (!fits || jg_problem_parse(text, &problem) != JG_OK || problem.type_a == JG_DEFAULT_TYPE)
+    jg_problem problem;
+    if (sizelist_type(word, length, &problem) != 0)
         return usage_error("--type: \"%.*s\" is no type; use f32, f16, bf16, f16-f32, f16-bf16 ...", (int)length, word);
     if (w->type_count == TYPES_MAX) return usage_error("--type: more than %d types", TYPES_MAX);
     w->types[w->type_count++] = problem;

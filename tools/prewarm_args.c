@@ -88,14 +88,11 @@ static int parse_number(const char *option, const char *text, long max, long *nu
     return -1;
 }
 
-/* f16, bf16, f16-f32 ... The library's own grammar is the judge, so that new types need no change here. */
 static int add_type(words *w, prewarm_args *args, const char *word)
 {
     (void)args;
-    char text[64];
-    jg_problem problem = {0};
-    int fits = (size_t)snprintf(text, sizeof text, "1:%s", word) < sizeof text && !strchr(word, ':');
-    if (!fits || jg_problem_parse(text, &problem) != JG_OK || problem.type_a == JG_DEFAULT_TYPE)
+    jg_problem problem;
+    if (sizelist_type(word, strlen(word), &problem) != 0)
         return usage_error("--type: \"%s\" is no type; use f32, f16, bf16, f16-f32, f16-bf16 ...", word);
     if (w->type_count == TYPES_MAX) return usage_error("--type: more than %d types", TYPES_MAX);
     w->types[w->type_count++] = problem;

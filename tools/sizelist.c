@@ -123,6 +123,15 @@ int sizelist_read(sizelist *list, const char *path, const jg_problem *defaults, 
     return result;
 }
 
+int sizelist_type(const char *word, size_t length, jg_problem *problem)
+{
+    char text[64];
+    *problem = (jg_problem){0};
+    if (length > 60 || memchr(word, ':', length)) return -1;
+    snprintf(text, sizeof text, "1:%.*s", (int)length, word);
+    return jg_problem_parse(text, problem) == JG_OK && problem->type_a != JG_DEFAULT_TYPE ? 0 : -1;
+}
+
 void sizelist_free(sizelist *list)
 {
     free(list->items);
