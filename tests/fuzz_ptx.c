@@ -1,11 +1,7 @@
 /* Fuzzes the PTX parser with libFuzzer: any text must parse or fail with an error text, and nothing may crash, leak or
  * run away. What parses must also hold together: indices in range, the last instruction leaves.
  *
- *     make fuzz                     builds and runs it for a while
- * or by hand, from the repository's root:
- *     clang -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I. -I/usr/local/cuda/include -g -O1 -fsanitize=fuzzer,address,undefined \
- *         tests/fuzz_ptx.c src/swgpu/[a-z]*.c src/half.c -lm -lpthread -ldl -o fuzz_ptx
- *     mkdir -p corpus && ./fuzz_ptx -max_total_time=180 -timeout=5 corpus tests/ptx */
+ *     make fuzz FUZZ_SECONDS=600 */
 #include "../src/swgpu/opcodes.h"
 
 #include <stdlib.h>

@@ -1,175 +1,9 @@
-/* src/swgpu/formats.c, ops_float.c and ops_special.c. Oracles: formats by arithmetic on __float128 (exact for every case
- * here); f32 and f64 by the processor with its rounding mode set. */
-#include "swgpu_fixture.h"
-
-#include "../src/swgpu/formats.h"
+/* src/swgpu/ops_float.c and ops_special.c. Oracles: the processor with its rounding mode set for f32 and f64, __float128
+ * (float_oracle.h) for the narrow formats. */
+#include "float_oracle.h"
 #include "reference.h"
 
 #include <fenv.h>
-#include <math.h>
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
-
-static const struct oracle_format {
-    const char *name;
-    ptx_type type;
-    int exponent_bits, fraction_bits, bits, low;
-} oracle_formats[] = {
-    {"f16", TYPE_F16, 5, 10, 16, 0}, {"bf16", TYPE_BF16, 8, 7, 16, 0}, {"e4m3", TYPE_E4M3, 4, 3, 8, 0},
-    {"e5m2", TYPE_E5M2, 5, 2, 8, 0}, {"tf32", TYPE_TF32, 8, 10, 32, 13}, {"f32", TYPE_F32, 8, 23, 32, 0},
-    {"f64", TYPE_F64, 11, 52, 64, 0},
-};
-
-static uint32_t bits_of(float value) { uint32_t b; memcpy(&b, &value, sizeof b); return b; }
-static float float_of(uint32_t bits) { float f; memcpy(&f, &bits, sizeof f); return f; }
-static uint64_t bits64_of(double value) { uint64_t b; memcpy(&b, &value, sizeof b); return b; }
-static double double_of(uint64_t bits) { double f; memcpy(&f, &bits, sizeof f); return f; }
-
-/* 2^e, by multiplication. */
-static __float128 power(int e)
-{
-    __float128 p = 1, factor = e < 0 ? 0.5 : 2;
-    for (int k = e < 0 ? -e : e; k; k >>= 1, factor *= factor)
-        if (k & 1) p *= factor;
-    return p;
-}
-
-/* The value of a pattern; NaN and infinity as doubles have them. */
-static double oracle_decode(const struct oracle_format *f, uint64_t bits)
-{
-    uint64_t fraction = bits >> f->low & ((1ull << f->fraction_bits) - 1);
-    int top = (1 << f->exponent_bits) - 1, exponent = (int)(bits >> (f->low + f->fraction_bits)) & top, bias = top / 2;
-    double sign = bits >> (f->bits - 1) & 1 ? -1 : 1;
-    if (f->type == TYPE_E4M3 && exponent == top && fraction == 7) return NAN;
-    if (f->type != TYPE_E4M3 && exponent == top) return fraction ? NAN : sign * INFINITY;
-    if (!exponent) return sign * ldexp((double)fraction, 1 - bias - f->fraction_bits);
-    return sign * ldexp((double)(fraction | 1ull << f->fraction_bits), exponent - bias - f->fraction_bits);
-}
-
-/* Rounds a finite number to a format: its magnitude is counted in units of the last place. */
-static uint64_t oracle_encode(const struct oracle_format *f, __float128 value, int rounding)
-{
-    int top = (1 << f->exponent_bits) - 1, bias = top / 2, negative = value < 0, e = 1 - bias;
-    __float128 x = negative ? -value : value;
-    uint64_t sign = (uint64_t)negative << (f->bits - 1);
-    for (int step = 1 << 10; step; step >>= 1) /* the exponent, by halving steps */
-        if (x >= power(e + step)) e += step;
-    __float128 units = x * power(f->fraction_bits - e);
-    uint64_t kept = (uint64_t)units;
-    __float128 rest = units - (__float128)kept;
-    int up = rounding == ROUND_RN    ? rest > 0.5Q || (rest == 0.5Q && (kept & 1))
-             : rounding == ROUND_RNA ? rest >= 0.5Q
-             : rounding == ROUND_RM  ? rest > 0 && negative
-             : rounding == ROUND_RP  ? rest > 0 && !negative
-                                     : 0;
-    kept += (uint64_t)up;
-    if (kept >> (f->fraction_bits + 1)) kept >>= 1, e++;
-    uint64_t largest = f->type == TYPE_E4M3 ? 0x7e : (((uint64_t)top << f->fraction_bits) - 1);
-    uint64_t pattern = kept >> f->fraction_bits ? (uint64_t)(e + bias - 1) * (1ull << f->fraction_bits) + kept : kept;
-    if (e > bias + 1 || pattern > largest) {
-        int toward_zero = rounding == ROUND_RZ || (rounding == ROUND_RM && !negative) || (rounding == ROUND_RP && negative);
-        if (toward_zero) pattern = largest;
-        else if (f->type == TYPE_E4M3) return 0x7f;
-        else pattern = largest + 1;
-    }
-    return sign | pattern << f->low;
-}
-
-static number number_of(double value) { return format_decode(format_of(TYPE_F64), bits64_of(value)); }
-
-static const int roundings[] = {ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA};
-
-/* ---- formats */
-
-static void every_pattern_decodes_and_returns(void **state)
-{
-    (void)state;
-    for (size_t t = 0; t < 5; t++) {
-        const struct oracle_format *f = &oracle_formats[t];
-        const format *g = format_of(f->type);
-        for (uint64_t step = 0; step < 1ull << (f->bits - f->low); step++) {
-            uint64_t bits = step << f->low;
-            double expected = oracle_decode(f, bits);
-            uint64_t wide = format_encode(format_of(TYPE_F64), format_decode(g, bits), ROUND_RZ, 0);
-            if (isnan(expected)) {
-                assert_true(wide == 0x7ff8000000000000ull);
-                assert_true(format_encode(g, format_decode(g, bits), ROUND_RN, 0) == format_nan(g));
-                continue;
-            }
-            if (wide != bits64_of(expected)) fail_msg("%s 0x%llx decodes to %a", f->name, (unsigned long long)bits, double_of(wide));
-            for (size_t r = 0; r < COUNT(roundings); r++)
-                assert_true(format_encode(g, number_of(expected), roundings[r], 0) == bits);
-            int denormal = expected != 0 && fabs(expected) < ldexp(1, 2 - (1 << (f->exponent_bits - 1)));
-            assert_true(format_flush(g, bits) == (denormal ? bits & 1ull << (f->bits - 1) : bits));
-        }
-    }
-}
-
-static void the_inline_decoders_agree(void **state)
-{
-    (void)state;
-    uint32_t (*const decode[])(uint32_t) = {format_f16_to_f32, format_bf16_to_f32, format_e4m3_to_f32, format_e5m2_to_f32};
-    for (size_t t = 0; t < COUNT(decode); t++)
-        for (uint32_t bits = 0; bits < 1u << oracle_formats[t].bits; bits++) {
-            double expected = oracle_decode(&oracle_formats[t], bits);
-            uint32_t got = decode[t](bits);
-            if (got != (isnan(expected) ? 0x7fffffff : bits_of((float)expected)))
-                fail_msg("%s 0x%x gives 0x%x", oracle_formats[t].name, bits, got);
-        }
-}
-
-/* Between each two neighbours: just above the lower, below the tie, at it, above it, just below the upper; and past the
- * largest. */
-static void encoding_rounds_between_neighbours(void **state)
-{
-    (void)state;
-    for (size_t t = 0; t < 5; t++) {
-        const struct oracle_format *f = &oracle_formats[t];
-        const format *g = format_of(f->type);
-        uint64_t step = f->bits == 8 ? 1 : t == 4 ? 101 : 5, limit = g->largest;
-        for (uint64_t low = 0; low <= limit; low = low < limit && low + step > limit ? limit : low + step) {
-            double below = oracle_decode(f, low << f->low);
-            double above = low == g->largest ? 2 * below - oracle_decode(f, (low - 1) << f->low) : oracle_decode(f, (low + 1) << f->low);
-            double tie = (below + above) / 2;
-            const double points[] = {nextafter(below, above), nextafter(tie, below), tie, nextafter(tie, above), nextafter(above, below)};
-            for (size_t p = 0; p < 2 * COUNT(points); p++)
-                for (size_t r = 0; r < COUNT(roundings); r++) {
-                    double x = p < COUNT(points) ? points[p] : -points[p - COUNT(points)];
-                    uint64_t expected = oracle_encode(f, x, roundings[r]), got = format_encode(g, number_of(x), roundings[r], 0);
-                    if (got != expected)
-                        fail_msg("%s of %a, rounding %d: 0x%llx, not 0x%llx", f->name, x, roundings[r], (unsigned long long)got,
-                                 (unsigned long long)expected);
-                }
-        }
-    }
-}
-
-static void overflow_by_hand(void **state)
-{
-    (void)state;
-    const struct {
-        ptx_type type;
-        double value;
-        int rounding, saturate;
-        uint64_t expected;
-    } rows[] = {
-        {TYPE_F16, 65519.99, ROUND_RN, 0, 0x7bff},  {TYPE_F16, 65520, ROUND_RN, 0, 0x7c00},    {TYPE_F16, 65520, ROUND_RN, 1, 0x7bff},
-        {TYPE_F16, -1e30, ROUND_RN, 0, 0xfc00},     {TYPE_F16, -1e30, ROUND_RZ, 0, 0xfbff},    {TYPE_F16, -1e30, ROUND_RP, 0, 0xfbff},
-        {TYPE_F16, -1e30, ROUND_RM, 0, 0xfc00},     {TYPE_F16, 1e30, ROUND_RM, 0, 0x7bff},     {TYPE_F16, INFINITY, ROUND_RZ, 0, 0x7c00},
-        {TYPE_F16, -INFINITY, ROUND_RN, 1, 0xfbff}, {TYPE_E4M3, 464, ROUND_RN, 1, 0x7e},       {TYPE_E4M3, 464, ROUND_RN, 0, 0x7e},
-        {TYPE_E4M3, 464.1, ROUND_RN, 1, 0x7e},      {TYPE_E4M3, 464.1, ROUND_RN, 0, 0x7f},     {TYPE_E4M3, -1e9, ROUND_RN, 1, 0xfe},
-        {TYPE_E4M3, INFINITY, ROUND_RN, 1, 0x7e},   {TYPE_E4M3, INFINITY, ROUND_RN, 0, 0x7f},  {TYPE_E5M2, 61439, ROUND_RN, 0, 0x7b},
-        {TYPE_E5M2, 61440, ROUND_RN, 0, 0x7c},      {TYPE_E5M2, 61440, ROUND_RN, 1, 0x7b},     {TYPE_E5M2, NAN, ROUND_RN, 1, 0x7f},
-        {TYPE_E4M3, NAN, ROUND_RN, 1, 0x7f},        {TYPE_BF16, 3.4e38, ROUND_RN, 0, 0x7f80},  {TYPE_BF16, 3.4e38, ROUND_RN, 1, 0x7f7f},
-        {TYPE_TF32, 3.4028235e38, ROUND_RNA, 0, 0x7f800000}, {TYPE_TF32, 3.4028235e38, ROUND_RNA, 1, 0x7f7fe000},
-        {TYPE_F32, 1e300, ROUND_RN, 0, 0x7f800000}, {TYPE_F32, 1e300, ROUND_RZ, 0, 0x7f7fffff},
-        {TYPE_F32, 1e-300, ROUND_RP, 0, 1},         {TYPE_F32, -1e-300, ROUND_RM, 0, 0x80000001}, {TYPE_F32, -1e-300, ROUND_RN, 0, 0x80000000},
-    };
-    for (size_t r = 0; r < COUNT(rows); r++) {
-        uint64_t got = format_encode(format_of(rows[r].type), number_of(rows[r].value), rows[r].rounding, rows[r].saturate);
-        if (got != rows[r].expected) fail_msg("row %zu gives 0x%llx", r, (unsigned long long)got);
-    }
-}
 
 /* ---- f32 and f64 arithmetic */
 
@@ -637,16 +471,9 @@ static int use_wide(void **state) { (void)state; fixture_use_table(1); return 0;
 
 int main(void)
 {
-    const struct CMUnitTest formats[] = {
-        cmocka_unit_test(every_pattern_decodes_and_returns),
-        cmocka_unit_test(the_inline_decoders_agree),
-        cmocka_unit_test(encoding_rounds_between_neighbours),
-        cmocka_unit_test(overflow_by_hand),
-    };
     const struct CMUnitTest base[] = {TESTS(BASE)};
     const struct CMUnitTest wide[] = {TESTS(WIDE)};
-    int failed = cmocka_run_group_tests_name("swgpu formats", formats, NULL, NULL);
-    failed += cmocka_run_group_tests_name("swgpu float", base, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("swgpu float", base, NULL, NULL);
     if (fixture_tables() == 2) failed += cmocka_run_group_tests_name("swgpu float, wide", wide, NULL, NULL);
     return failed;
 }
