@@ -31,16 +31,20 @@ static void start(unsigned checks)
     fixture.instruction.line = 120;
 }
 
-typedef enum what { READ, WRITE, ATOMIC, ASYNC } what;
+typedef enum what { READ = SHADOW_READ, WRITE = SHADOW_WRITE, ATOMIC = SHADOW_ATOMIC, ASYNC = SHADOW_ASYNC } what;
 
+/* An access of one lane, offset bytes into shared memory. */
 static int touch(uint32_t w, unsigned lane, what kind, uint32_t offset, uint32_t bytes)
 {
-    switch (kind) {
-    case READ: return shadow_read(&warps[w], &fixture.instruction, lane, offset, bytes);
-    case WRITE: return shadow_write(&warps[w], &fixture.instruction, lane, offset, bytes);
-    case ATOMIC: return shadow_atomic(&warps[w], &fixture.instruction, lane, offset, bytes);
-    default: return shadow_async_begin(&warps[w], &fixture.instruction, lane, offset, bytes);
-    }
+    uint64_t address[PTX_LANES] = {0};
+    address[lane] = SHARED_BASE + offset;
+    return shadow_request(&warps[w], &fixture.instruction, 1u << lane, address, bytes, (shadow_kind)kind, 0);
+}
+
+static void meet(uint32_t mask)
+{
+    static const uint32_t nobody[PTX_LANES];
+    shadow_barrier(&fixture.block, mask, nobody);
 }
 
 static void has(const char *word)
@@ -54,8 +58,8 @@ static void apply(order o)
 {
     if (o == WARP_SYNC)
         for (int n = 0; n < 2; n++) shadow_warp_sync(&warps[n], FULL_MASK);
-    if (o == BARRIER) shadow_barrier(&fixture.block, 0xf);
-    if (o == BARRIER_OF_OTHERS) shadow_barrier(&fixture.block, 0xd); /* warp 0 is there, warp 1 is not */
+    if (o == BARRIER) meet(0xf);
+    if (o == BARRIER_OF_OTHERS) meet(0xd); /* warp 0 is there, warp 1 is not */
 }
 
 static void every_pair(void **state)
@@ -159,15 +163,15 @@ static void barriers_of_some_warps(void **state)
             assert_int_equal(touch(n, 4, READ, 128, 4), 0);
             shadow_warp_sync(&warps[n], FULL_MASK);
             assert_int_equal(touch(n, 4, READ, 64, 4), 0);
-            shadow_barrier(&fixture.block, 1u << n | 1u << (n + 1) % WARPS);
+            meet(1u << n | 1u << (n + 1) % WARPS);
         }
     assert_int_equal(touch(0, 3, WRITE, 64, 4), 0);
     /* 3 and 0 met last; 1 met 0 long ago, and read the other word a round ago. */
     assert_int_equal(touch(1, 3, READ, 64, 4), 1);
     start(CHECK_RACE);
     touch(0, 0, WRITE, 0, 4);
-    shadow_barrier(&fixture.block, 3);
-    shadow_barrier(&fixture.block, 6); /* what 1 knows, 2 learns */
+    meet(3);
+    meet(6); /* what 1 knows, 2 learns */
     assert_int_equal(touch(2, 0, READ, 0, 4), 0);
     assert_int_equal(touch(3, 0, READ, 0, 4), 1);
 }
@@ -208,7 +212,7 @@ static void copies_under_way(void **state)
         for (uint32_t w = 0; w < 2; w++) {
             start(CHECK_ALL);
             assert_int_equal(touch(0, 5, ASYNC, 32, 16), 0);
-            shadow_barrier(&fixture.block, 0xf); /* orders nothing */
+            meet(0xf); /* orders nothing */
             assert_int_equal(touch(w, 5, later[n].kind, 16, 16), later[n].kind == READ || later[n].kind == ATOMIC);
             fixture.launch.stop = 0;
             assert_int_equal(touch(w, 5, later[n].kind, 32, 4), 1);
@@ -226,10 +230,10 @@ static void copies_under_way(void **state)
     for (int synced = 0; synced < 2; synced++) {
         start(CHECK_ALL);
         touch(0, 5, ASYNC, 32, 16);
-        shadow_barrier(&fixture.block, 0xf);
+        meet(0xf);
         shadow_async_end(&warps[0], 5, 32, 16);
         assert_int_equal(touch(0, 5, READ, 32, 16), 0);
-        if (synced) shadow_barrier(&fixture.block, 0xf);
+        if (synced) meet(0xf);
         assert_int_equal(touch(1, 5, READ, 36, 4), !synced);
         start(CHECK_ALL);
         touch(0, 5, ASYNC, 32, 4);
@@ -295,7 +299,7 @@ static int random_event(int often_ordered)
         uint32_t threads = 0;
         for (int n = 0; n < WARPS; n++)
             if (mask >> n & 1) threads |= 3u << (2 * n);
-        shadow_barrier(&fixture.block, mask);
+        meet(mask);
         join_threads(threads);
         return 0;
     }

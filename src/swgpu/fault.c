@@ -66,7 +66,7 @@ int fault_raise(warp *w, const ptx_instruction *i, unsigned lane, fault_kind kin
     thread_of_lane(w, lane, t);
     const uint32_t *b = w->block->index;
     l->fault->kind = kind;
-    l->fault->code = kinds[kind].code;
+    l->fault->code = fault_code(kind);
     snprintf(l->fault->text, sizeof l->fault->text, "%s: %s; kernel %s, block (%u, %u, %u), thread (%u, %u, %u), PTX line %u%s",
              kinds[kind].name, what, l->kernel->name, b[0], b[1], b[2], t[0], t[1], t[2], i->line, where);
     return 1;
@@ -81,5 +81,5 @@ void fault_set(launch *l, fault_kind kind, const char *format, ...)
     vsnprintf(l->fault->text + length, sizeof l->fault->text - (size_t)length, format, args);
     va_end(args);
     l->fault->kind = kind;
-    l->fault->code = kinds[kind].code;
+    l->fault->code = fault_code(kind);
 }

@@ -143,7 +143,7 @@ static int complete_barrier(block *b, uint32_t id, uint32_t threads)
         if (waiting >> n & 1) b->warps[n].at_barrier = 0;
     b->arrived[id] = 0;
     b->counters.barriers++;
-    if (b->shadow) shadow_barrier_arrived(b, waiting, b->arrived_clock[id]);
+    if (b->shadow) shadow_barrier(b, waiting, b->arrived_clock[id]);
     memset(b->arrived_clock[id], 0, sizeof b->arrived_clock[id]);
     return 1;
 }

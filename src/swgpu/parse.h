@@ -180,7 +180,6 @@ int parse_match(parser *p, ptx_instruction *i);
 int parse_emit(parser *p, ptx_instruction *i);
 /* The slot of a register, given on its first use. */
 uint32_t parse_register_slot(parser *p, symbol *s, uint32_t member);
-int parse_constant(parser *p, uint64_t value, int wide, int32_t variable, uint32_t *slot);
 const char *parse_special_name(const token *name, const token *part, uint32_t *slot, uint8_t *bits);
 ptx_type parse_operand_type(const ptx_instruction *i, unsigned position);
 

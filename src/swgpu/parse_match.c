@@ -60,7 +60,7 @@ static int grow_constants(parser *p)
 }
 
 /* The slot of a constant; each one is there once. variable: the value is to be added to its address; or -1. */
-int parse_constant(parser *p, uint64_t value, int wide, int32_t variable, uint32_t *slot)
+static int take_constant(parser *p, uint64_t value, int wide, int32_t variable, uint32_t *slot)
 {
     ptx_kernel *k = p->kernel;
     if (k->constant_count >= p->constant_table_size / 2 && grow_constants(p)) return 1;
@@ -154,7 +154,7 @@ static int symbol_constant(parser *p, const token *at, const symbol *s, int wide
             value += v->offset + (v->space == SPACE_SHARED ? SHARED_BASE : 0);
         if (v->is_extern && v->alignment > p->extern_alignment) p->extern_alignment = v->alignment;
     }
-    return parse_constant(p, wide ? value : (uint32_t)value, wide, variable, slot);
+    return take_constant(p, wide ? value : (uint32_t)value, wide, variable, slot);
 }
 
 /* ---- one operand */
@@ -216,7 +216,7 @@ static int set_number(parser *p, const raw_element *e, ptx_type type, ptx_operan
     if (number_value(p, e, type, &value)) return 1;
     *o = (ptx_operand){.kind = OPERAND_IMMEDIATE, .type = (uint8_t)type, .bits = (uint8_t)ptx_type_bits(type),
                        .offset = (int64_t)value};
-    return parse_constant(p, value, o->bits == 64, -1, &o->slot);
+    return take_constant(p, value, o->bits == 64, -1, &o->slot);
 }
 
 static int match_named(parser *p, const ptx_instruction *i, const raw_element *e, char letter, ptx_type type, ptx_operand *o)
@@ -275,7 +275,7 @@ static int match_address(parser *p, const ptx_instruction *i, const raw_element 
     uint32_t member;
     *o = (ptx_operand){.kind = OPERAND_ADDRESS, .type = wide ? TYPE_U64 : TYPE_U32, .bits = wide ? 64 : 32, .offset = e->offset};
     if (e->negate) return parse_fail(p, PTX_SYNTAX, &e->at, "\"!\" cannot stand here");
-    if (e->form == RAW_INTEGER) return parse_constant(p, wide ? e->value : (uint32_t)e->value, wide, -1, &o->slot);
+    if (e->form == RAW_INTEGER) return take_constant(p, wide ? e->value : (uint32_t)e->value, wide, -1, &o->slot);
     symbol *s = e->form == RAW_NAME ? names_find(p, &e->at, &member) : NULL;
     if (is_register(s)) {
         if (set_register(p, s, member, o)) return 1;

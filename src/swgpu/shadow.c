@@ -394,30 +394,6 @@ static context begin(warp *w, const ptx_instruction *i)
                      .known = s->known[w->index], .epoch = w->epoch, .checks = w->block->launch->checks};
 }
 
-int shadow_read(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes)
-{
-    context c = begin(w, i);
-    return touch(&c, SHADOW_READ, lane, 1u << lane, offset, bytes);
-}
-
-int shadow_write(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes)
-{
-    context c = begin(w, i);
-    return touch(&c, SHADOW_WRITE, lane, 1u << lane, offset, bytes);
-}
-
-int shadow_atomic(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes)
-{
-    context c = begin(w, i);
-    return touch(&c, SHADOW_ATOMIC, lane, 1u << lane, offset, bytes);
-}
-
-int shadow_async_begin(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes)
-{
-    context c = begin(w, i);
-    return touch(&c, SHADOW_ASYNC, lane, 1u << lane, offset, bytes);
-}
-
 /* Lanes that read the same address are looked at once if they are neighbours, as in a broadcast. */
 static int read_lanes(context *c, uint32_t mask, const uint64_t *address, uint32_t bytes)
 {
@@ -463,12 +439,6 @@ void shadow_async_end(warp *w, unsigned lane, uint32_t offset, uint32_t bytes)
 
 /* ---- order between warps and lanes ---- */
 
-void shadow_barrier(block *b, uint32_t warps)
-{
-    static const uint32_t nobody[PTX_LANES];
-    shadow_barrier_arrived(b, warps, nobody);
-}
-
 void shadow_arrive(warp *w, uint32_t arrived[PTX_LANES])
 {
     for (unsigned n = 0; n < PTX_LANES; n++) arrived[n] = w->clock[n] > arrived[n] ? w->clock[n] : arrived[n];
@@ -476,7 +446,7 @@ void shadow_arrive(warp *w, uint32_t arrived[PTX_LANES])
     w->epoch++;
 }
 
-void shadow_barrier_arrived(block *b, uint32_t warps, const uint32_t arrived[PTX_LANES])
+void shadow_barrier(block *b, uint32_t warps, const uint32_t arrived[PTX_LANES])
 {
     uint32_t most[PTX_LANES];
     memcpy(most, arrived, sizeof most);

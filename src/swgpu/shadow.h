@@ -17,32 +17,23 @@ void shadow_destroy(shadow *s);
  * a warp's own entry starts at 1). */
 void shadow_reset(shadow *s, uint32_t shared_bytes);
 
-/* An access of one lane: offset counts from the block's first shared byte (an address less SHARED_BASE), and is in
- * bounds. Which checks apply is in warp->block->launch->checks. Returns 0, or 1 after fault_raise. */
-int shadow_read(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
-int shadow_write(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
-
-/* What an instruction does to shared memory. */
+/* What an instruction does to shared memory. Atomics are ordered against each other and race with plain accesses. ASYNC:
+ * cp.async was issued, so the bytes may change at any time until its wait. */
 typedef enum shadow_kind { SHADOW_READ, SHADOW_WRITE, SHADOW_ATOMIC, SHADOW_ASYNC } shadow_kind;
 
-/* The same for all lanes of a mask at once, at shared addresses (from SHARED_BASE). together: 0, or the lanes that all
- * receive what any lane's address names (ldmatrix). */
+/* An access of the lanes of a mask, at shared addresses (from SHARED_BASE) that are in bounds. together: 0, or the lanes that
+ * all receive what any lane's address names (ldmatrix). Which checks apply is in warp->block->launch->checks. Returns 0, or
+ * 1 after fault_raise. */
 int shadow_request(warp *w, const ptx_instruction *i, uint32_t mask, const uint64_t *address, uint32_t bytes, shadow_kind kind,
                    uint32_t together);
 
-/* An atomic: ordered against other atomics, races with plain accesses. */
-int shadow_atomic(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
-
-/* cp.async was issued by a lane: the bytes may change at any time until its wait; then the wait is over: the bytes are
- * written, by that lane, as of now. */
-int shadow_async_begin(warp *w, const ptx_instruction *i, unsigned lane, uint32_t offset, uint32_t bytes);
+/* The wait of a lane's cp.async is over: the bytes, at an offset from the block's first shared byte, are written, by that
+ * lane, as of now. */
 void shadow_async_end(warp *w, unsigned lane, uint32_t offset, uint32_t bytes);
 
-/* All warps of a mask (bit n: warp n of the block) have met at a barrier. */
-void shadow_barrier(block *b, uint32_t warps);
-
-/* The same for a barrier at which others have arrived without waiting: arrived is the maximum of their clocks then. */
-void shadow_barrier_arrived(block *b, uint32_t warps, const uint32_t arrived[PTX_LANES]);
+/* All warps of a mask (bit n: warp n of the block) have met at a barrier. arrived: the maximum of the clocks of those that
+ * came before without waiting, when they came; 0 where there are none. */
+void shadow_barrier(block *b, uint32_t warps, const uint32_t arrived[PTX_LANES]);
 
 /* A warp arrives without waiting: what it knows goes to arrived, what it does from now on is not part of that. */
 void shadow_arrive(warp *w, uint32_t arrived[PTX_LANES]);

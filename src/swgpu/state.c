@@ -90,7 +90,7 @@ int state_is_handle(handle_kind kind, const void *value)
     return h && h->kind == kind;
 }
 
-void state_set_handle(const void *value, void *object)
+static void set_handle(const void *value, void *object)
 {
     handle *h = find(value);
     if (h) h->object = object;
@@ -274,7 +274,7 @@ gpu_context *state_create_context(unsigned flags, CUcontext given)
         free(c);
         return NULL;
     }
-    state_set_handle(c->handle, c);
+    set_handle(c->handle, c);
     c->next = gpu.contexts;
     gpu.contexts = c;
     return c;
@@ -334,7 +334,7 @@ void state_destroy_context(gpu_context *c)
     gpu_context **at = &gpu.contexts;
     while (*at != c) at = &(*at)->next;
     *at = c->next;
-    if (c == gpu.primary) state_set_handle(c->handle, NULL);
+    if (c == gpu.primary) set_handle(c->handle, NULL);
     else state_remove_handle(c->handle);
     memory_destroy(c->memory);
     free(c);

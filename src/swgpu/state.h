@@ -75,7 +75,6 @@ void *state_add_handle(handle_kind kind, void *object);
 void *state_find(handle_kind kind, const void *handle);   /* the object, or null */
 int state_is_handle(handle_kind kind, const void *handle); /* that of a primary context between two lives too */
 void state_remove_handle(const void *handle);
-void state_set_handle(const void *handle, void *object); /* what it stands for from now on */
 
 void state_lock(void);
 
