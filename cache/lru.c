@@ -40,8 +40,9 @@ struct lru {
     atomic_uint_fast64_t clock, hits, misses;
 };
 
-lru *lru_create(size_t max_entries, size_t max_bytes)
+lru *lru_create(size_t max_entries, size_t max_bytes, unsigned parts)
 {
+    (void)parts;
     lru *map = calloc(1, sizeof *map);
     if (!map) return NULL;
     if (pthread_rwlock_init(&map->lock, NULL) != 0) {
@@ -148,6 +149,21 @@ void lru_release(lru_entry *entry)
 void *lru_value(const lru_entry *entry)
 {
     return entry->value;
+}
+
+const void *lru_key(const lru_entry *entry)
+{
+    return entry->key;
+}
+
+uint64_t lru_last_use(const lru_entry *entry)
+{
+    return atomic_load_explicit(&entry->stamp, memory_order_relaxed);
+}
+
+int lru_is_pinned(const lru_entry *entry)
+{
+    return atomic_load_explicit(&entry->pins, memory_order_acquire) != 0;
 }
 
 static int over(const lru *map)

@@ -21,8 +21,11 @@ typedef struct lru_stats {
     size_t entries, bytes;
 } lru_stats;
 
-/* max_entries or max_bytes = 0: no such bound. Null if out of memory. */
-lru *lru_create(size_t max_entries, size_t max_bytes);
+/* max_entries or max_bytes = 0: no such bound. parts: how many parts the map is split into by hash, a power of two; each has a
+ * lock and an equal share of the bounds of its own. With one part the order of eviction is exact; with many, insertions
+ * and evictions hold a lock for a time that does not grow with the map, and the order is exact within a part.
+ * Null if out of memory. */
+lru *lru_create(size_t max_entries, size_t max_bytes, unsigned parts);
 
 /* Destroys the map, handing every value to destroy (may be null). No entry may be pinned by others. */
 void lru_destroy(lru *map, void (*destroy)(void *user, void *value), void *user);
@@ -42,6 +45,12 @@ void lru_pin(lru_entry *entry);
 void lru_release(lru_entry *entry);
 
 void *lru_value(const lru_entry *entry);
+
+/* The entry's key, and the map's clock at its last use: larger is later. The caller holds the entry pinned, or knows otherwise
+ * that it is in the map. */
+const void *lru_key(const lru_entry *entry);
+uint64_t lru_last_use(const lru_entry *entry);
+int lru_is_pinned(const lru_entry *entry);
 
 /* Evicts unpinned entries, least recently used first, until the map is within its bounds or only pinned ones are left.
  * Each value is handed to evict outside the lock. Returns how many were evicted. */

@@ -27,6 +27,7 @@ typedef enum store_status {
 } store_status;
 
 #define STORE_READ_ONLY 1u  /* never changes the file: no use stamps, no creation */
+#define STORE_IMMUTABLE 2u  /* with READ_ONLY: nobody writes the file while it is open, so no lock and no side file is needed */
 
 /* A file or folder that cannot be written is opened for reading even without the flag; store_put then gives STORE_IO. */
 
@@ -97,7 +98,44 @@ store_status store_get_totals(store *s, store_totals *totals);
 store_status store_verify(store *s, void (*report)(void *user, uint64_t id, const char *what), void *user,
                           size_t *good, size_t *bad);
 
-/* Removes all records and gives the space back to the file system; where other processes are reading, when the last of
+/* Whether there is a record with this id; damaged ones count. Reads an index only. */
+store_status store_has(store *s, uint64_t id, int *has);
+
+/* --- misses: what was asked for and not there, with counts ----------------------------------------------------------- */
+
+#define STORE_MAX_MISSES 4096 /* kept; the rarest go first */
+
+typedef struct store_miss {
+    const void *key;         /* what was asked for, for the caller to understand */
+    size_t key_bytes;
+    const char *target;      /* as of a record */
+    const char *label;       /* readable */
+    uint64_t record;         /* id of the record that would have served */
+    uint64_t count;          /* to add; when listing: the sum */
+    double gain;             /* what having the record is worth, as measured; 0: not known (when adding: leave as it is) */
+    /* Filled in by the store when listing: */
+    int64_t used;            /* last, Unix seconds */
+    int cached;              /* there is a record with that id */
+} store_miss;
+
+/* Adds counts, in one transaction; makes rows that are not there. (key, target) identify a row. A gain can be set with count 0. */
+store_status store_add_misses(store *s, const store_miss *misses, size_t count);
+
+/* Visits the misses, most counted first, those of one target or of all (null), until visit returns nonzero. visit must not use
+ * the store. */
+store_status store_list_misses(store *s, const char *target, int (*visit)(void *user, const store_miss *miss), void *user);
+
+/* The gain recorded for a miss; 0 if there is none. */
+store_status store_get_gain(store *s, const void *key, size_t key_bytes, const char *target, double *gain);
+
+/* *removed may be null. */
+store_status store_clear_misses(store *s, size_t *removed);
+
+/* Makes the file complete in itself: no -wal, no journal mode that needs side files, no free pages. For a file that is to be
+ * read from a read-only place (STORE_IMMUTABLE). STORE_IO if another connection has it open. */
+store_status store_seal(store *s);
+
+/* Removes all records and misses and gives the space back to the file system; where other processes are reading, when the last of
  * them closes. A store found damaged is made anew in place. *removed (may be null): how many records, as far as known. */
 store_status store_clear(store *s, size_t *removed);
 

@@ -3,7 +3,7 @@
  * This header is the manual. It has four tiers; read as far as you need.
  *   1. Simple    open a context, multiply, close.
  *   2. Plans     choose the kernel once, launch it many times, ask what was chosen.
- *   3. Prewarm   compile ahead of time, with progress; housekeeping; statistics.
+ *   3. Prewarm   compile ahead of time, with progress; jg_poll and the worker; statistics.
  *   4. Inspect   read and maintain a cache file without any GPU or compiler.
  *
  * It is plain C (C99 and later), usable from C++, and needs no CUDA header.
@@ -17,6 +17,10 @@
  * in the hardware's own order and rounding, for f16 and bf16 on sm_80 and up. alpha and beta are applied
  * in float32; the result is rounded once, to nearest even, to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or k = 0 never reads A or B;
  * m, n or batch = 0 does nothing.
+ *
+ * Never wait. A size that was never met runs at once on a generic kernel that jg_open has loaded; a worker thread makes the
+ * kernel for that size, and jg_poll, called where a wait does no harm, puts it in place. Both give the same bits. See
+ * jg_compile and jg_poll.
  *
  * Conventions
  *   - Structs are plain; zero-initialise them (`= {0}`): every zero means "the default".
@@ -117,6 +121,28 @@ typedef enum jg_order { JG_ROW_MAJOR = 0, JG_COL_MAJOR = 1 } jg_order;
  * every size; a specialised one has them as compile-time constants. Both give the same bits. */
 typedef enum jg_form { JG_FORM_AUTO = 0, JG_FORM_GENERIC = 1, JG_FORM_SPECIALISED = 2 } jg_form;
 
+/* What a call may do when the kernel for its size is not loaded.
+ * BACKGROUND (the default): launches a generic kernel at once and tells the worker, which makes the size's own kernel from
+ *     the second sighting on; jg_poll puts it in place. The call neither compiles, loads nor reads a file. Only where no
+ *     generic kernel is loaded that fits (no cache and no factory file had one, or the type is not in
+ *     jg_options.resident) does the call make it and wait for that, which is counted (jg_stats.waits) and logged once;
+ *     see jg_options.deadline_ms.
+ * WAIT: compile or load the size's own kernel in the call, on a thread of the library's own; the call blocks for 60 to
+ *     350 ms, and waits for queued GPU work.
+ * NEVER: sealed, for devices that must not compile: NVRTC is never touched. A call launches the loaded kernel for the size,
+ *     else a loaded generic kernel, else returns JG_ERR_NOT_READY; jg_prewarm and jg_poll load what the cache file has.
+ *     jg_open fails with NOT_READY if the cache and factory files lack a generic kernel of jg_options.resident, e.g. since
+ *     they were made by another version of the templates. In a sealed context jg_problem.compile is ignored.
+ * While a call's stream is being captured into a CUDA graph, BACKGROUND and WAIT act as NEVER, and a failed call leaves
+ * the capture valid. */
+typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPILE_NEVER = 2, JG_COMPILE_BACKGROUND = 3 } jg_compile;
+
+/* For jg_problem.dynamic. Of the batch: one item and many share a kernel (its number is a launch parameter anyway). */
+#define JG_DYNAMIC_M 1u
+#define JG_DYNAMIC_N 2u
+#define JG_DYNAMIC_K 4u
+#define JG_DYNAMIC_BATCH 8u
+
 /* One product, without its data.
  *
  * batch: number of items. 0 with no stride set means 1 (not batched); 0 with a stride set means an
@@ -126,7 +152,9 @@ typedef enum jg_form { JG_FORM_AUTO = 0, JG_FORM_GENERIC = 1, JG_FORM_SPECIALISE
  *     all items share one matrix. For batch > 1, C's items must not overlap:
  *     stride_c >= rows * ldc (columns * ldc if column-major).
  * align_bytes: for plans and prewarming, a promise that a, b and c are multiples of this power of
- *     two; 0 means 16. jg_gemm looks at the pointers instead and ignores it. */
+ *     two; 0 means 16. jg_gemm looks at the pointers instead and ignores it.
+ * dynamic: dimensions that change from call to call (a moving batch size as m): they stay launch parameters of the
+ *     specialised kernel, as does a leading dimension that follows one of them, so that not every value makes a kernel. */
 typedef struct jg_problem {
     int64_t m, n, k, batch;
     jg_type type_a, type_b, type_c;
@@ -136,7 +164,9 @@ typedef struct jg_problem {
     int64_t lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c;
     uint32_t align_bytes;
-    uint32_t reserved; /* must be 0 */
+    uint32_t dynamic;   /* JG_DYNAMIC_ flags */
+    jg_compile compile; /* what this call may do on a miss; JG_COMPILE_DEFAULT: as the context's options say */
+    uint32_t reserved;  /* must be 0 */
 } jg_problem;
 
 /* The data of one product.
@@ -158,13 +188,6 @@ typedef struct jg_operands {
  * CUDA: the CUDA device or an error.  CPU: plain C on the host, slow and always right. */
 typedef enum jg_device { JG_DEVICE_AUTO = 0, JG_DEVICE_CUDA = 1, JG_DEVICE_CPU = 2 } jg_device;
 
-/* What a call may do when its kernel is not cached.
- * WAIT (the default): compile or load it in the call, on a thread of the library's own; the call
- *     blocks for 60 to 350 ms.
- * NEVER: neither compile nor load, which waits for queued GPU work: the loaded kernel for the size, else a
- *     loaded generic kernel, else JG_ERR_NOT_READY. jg_prewarm then only loads, from the cache file. */
-typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPILE_NEVER = 2 } jg_compile;
-
 typedef enum jg_log_level {
     JG_LOG_DEFAULT = 0, /* warnings and errors */
     JG_LOG_ERROR = 1,
@@ -173,9 +196,64 @@ typedef enum jg_log_level {
     JG_LOG_DEBUG = 4
 } jg_log_level;
 
-/* Receives messages, from any thread that is inside a call on the context, never concurrently with
- * itself. `text` has no trailing newline and is only valid during the call. Must not call the library. */
+/* Receives messages, from any thread that is inside a call on the context and from the worker, never concurrently with
+ * itself, never after jg_close. `text` has no trailing newline and is only valid during the call. Must not call the library. */
 typedef void (*jg_log_fn)(void *user, jg_log_level level, const char *text);
+
+/* What happened to a problem or kernel, for jg_options.trace. */
+typedef enum jg_event {
+    JG_EVENT_HIT = 0,      /* a call ran on the size's own kernel */
+    JG_EVENT_GENERIC = 1,  /* a call ran on a generic kernel */
+    JG_EVENT_WAIT = 2,     /* a call made or loaded its kernel itself, and waited ms for it */
+    JG_EVENT_COMPILE = 3,  /* a kernel was compiled in ms */
+    JG_EVENT_READY = 4,    /* the worker has the bytes of a kernel; the next jg_poll loads them */
+    JG_EVENT_SWAP = 5,     /* a problem went over from a generic kernel to its own */
+    JG_EVENT_EVICT = 6,    /* a kernel was unloaded */
+    JG_EVENT_FAIL = 7,     /* a kernel could not be made; the generic one goes on serving */
+    JG_EVENT_DROP = 8      /* the worker's queue was full; the problem is taken up at a later sighting */
+} jg_event;
+
+/* One event. Texts are valid during the call only. */
+typedef struct jg_trace {
+    jg_event event;
+    const char *problem; /* text form; "" if the event is not about one problem */
+    const char *kernel;  /* kernel name; "" if unknown */
+    double ms;           /* what it took; 0 if nothing to say */
+} jg_trace;
+
+/* Receives events, from any thread that is inside a call on the context and from the worker, maybe concurrently with itself,
+ * never after jg_close. Must not call the library. */
+typedef void (*jg_trace_fn)(void *user, const jg_trace *trace);
+
+/* For jg_options.resident. */
+#define JG_RESIDENT_F32 (1u << JG_F32)
+#define JG_RESIDENT_F16 (1u << JG_F16)
+#define JG_RESIDENT_BF16 (1u << JG_BF16)
+#define JG_RESIDENT_NONE (1u << 31)
+
+/* For jg_options.prewarm. */
+#define JG_PREWARM_COMMON 1u  /* the 16 common sizes: the squares 64, 128 ... 1024, in each resident type */
+#define JG_PREWARM_MISSES 2u  /* what the cache's list of misses has and no kernel yet, most used first */
+#define JG_PREWARM_NO_MET 4u  /* do not load the kernels of sizes that earlier runs met */
+
+/* For jg_worker_options.nice: the niceness of the thread that opens the context. */
+#define JG_NICE_INHERIT (-1)
+
+/* The worker of a context: zero for every default.
+ *
+ * threads: 0: one; at most 16.
+ * nice: 0: scheduled only when nobody else wants the processor (SCHED_IDLE), or niceness 19 where that is not allowed;
+ *     1 to 19: that niceness; JG_NICE_INHERIT.
+ * cpus: processors it may run on, bit i for processor i; 0: those of the thread that opens the context.
+ * queue: most kernels that wait to be made; 0: 256. More are dropped, and taken up when they are met again.
+ * per_minute: most compiles begun in a minute; 0: 60. Prewarming at start and generic kernels do not count. */
+typedef struct jg_worker_options {
+    uint32_t threads;
+    int nice;
+    uint64_t cpus;
+    uint32_t queue;
+    uint32_t per_minute;
+} jg_worker_options;
 
 /* Options of jg_open; zero for every default. Strings are copied.
  *
@@ -186,6 +264,15 @@ typedef void (*jg_log_fn)(void *user, jg_log_level level, const char *text);
  *     "" : memory only.
  * cache_max_bytes: cap of the cache file's content; 0: 256 MiB.
  * memory_max_kernels, memory_max_bytes: bounds of the kernels kept loaded; 0: 1024 and 256 MiB.
+ * factory_path: read-only cache file below it, e.g. of the device image; null: $JITGEMM_FACTORY, else
+ *     share/jitgemm/factory.db beside the installed library or program; "": none. A missing one is no error.
+ * resident: element types whose generic kernels jg_open loads, JG_RESIDENT_ flags. 0: f32 and f16, but none if compile is
+ *     WAIT. What the files lack the worker makes first.
+ * prewarm: JG_PREWARM_ flags; prewarm_problems, prewarm_count: problems, copied. Those whose kernels are in the files are
+ *     loaded by jg_open, the others made by the worker at once, for jg_poll. Sizes that earlier runs met and that have a
+ *     kernel are loaded without being asked for, most used first, at most 256.
+ * deadline_ms: if not 0, a call in BACKGROUND mode that would have to wait for the compiler longer than this, by what
+ *     compiles have taken so far (300 ms before the first), returns NOT_READY at once; the worker makes the kernel.
  * nvrtc_path: NVRTC library; null: $JITGEMM_NVRTC, else the usual names and places.
  * driver_path: CUDA driver library; null: $JITGEMM_DRIVER, else libcuda.so.1. "cpu" selects the cpu device, "swgpu" the
  *     software GPU, which executes the kernels' PTX on the host and checks every access: for tests and for machines
@@ -196,14 +283,23 @@ typedef struct jg_options {
     int arch;
     int sm_count;
     const char *cache_path;
+    const char *factory_path;
     uint64_t cache_max_bytes;
     uint32_t memory_max_kernels;
     uint64_t memory_max_bytes;
     const char *nvrtc_path;
     const char *driver_path;
+    uint32_t resident;
+    uint32_t prewarm;
+    const jg_problem *prewarm_problems;
+    size_t prewarm_count;
+    double deadline_ms;
+    jg_worker_options worker;
     jg_log_fn log;
     void *log_user;
     jg_log_level log_level; /* messages above this level are dropped */
+    jg_trace_fn trace;
+    void *trace_user;
     uint32_t reserved;      /* must be 0 */
 } jg_options;
 
@@ -213,21 +309,22 @@ typedef struct jg_context jg_context;
  * none it retains device 0's primary context (and releases it in jg_close). `options` may be null.
  * A cache that cannot be used is reported once through the log hook and is no error: the context
  * then works from memory alone.
- * Blocks: tens of ms; for the first primary context in a process, as long as CUDA needs.
- * Errors: NULL, VALUE, ARCH, NO_DRIVER and NO_DEVICE (device = CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or
+ * Blocks: about 10 ms, and 0.1 ms for each kernel it loads; for the first primary context in a process, as long as CUDA
+ * needs besides. Loads the resident generic kernels and what prewarming asks for, as far as the cache and factory files have
+ * them; compiles nothing: what they lack the worker makes.
+ * Errors: NULL, VALUE, ARCH, NOT_READY (compile = NEVER and a generic kernel is missing), NO_DRIVER and NO_DEVICE (device = CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or
  * device that is there but fails, also with device = AUTO), NO_MEMORY. */
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);
 
-/* Closes a context: unloads its kernels and closes its cache. Null is allowed. All plans must be
+/* Closes a context: stops its worker, unloads its kernels and closes its cache. A compile under way is abandoned: it ends by
+ * itself, later, and touches nothing of the context. A kernel that a captured graph still uses is gone then. Null is allowed. All plans must be
  * destroyed before (else BUSY, and nothing happens) and no other thread may be in a call on it.
- * Waits for queued GPU work, as cuModuleUnload does. */
+ * Waits for queued GPU work, as cuModuleUnload does; else it takes at most 100 ms. */
 JG_API jg_status jg_close(jg_context *context);
 
 /* Computes one product: enqueues it on operands->stream, or does it at once on the cpu device.
- * The first call for a problem chooses a kernel and loads or compiles it (see jg_compile); later
- * calls look it up and launch it, without locks that a compile or load could hold.
- * A CUDA graph that records the launch needs the kernel to stay loaded: keep a plan of the problem alive as
- * long as the graph. Thread-safe. Errors: NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
+ * The first call for a problem chooses a kernel (see jg_compile); later calls look it up and launch it, without locks that
+ * a compile or load could hold. A kernel whose launch a CUDA graph recorded stays loaded until jg_close. Thread-safe. Errors: NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
  * UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const jg_operands *operands);
 
@@ -284,8 +381,8 @@ typedef struct jg_plan_details {
     double compile_ms;               /* what compiling took, whenever that was; 0 if unknown */
 } jg_plan_details;
 
-/* Chooses and loads the kernel of a problem, as jg_gemm's first call does, and pins it: it is not
- * evicted while the plan lives. The plan is the caller's until jg_plan_destroy. Blocks, and fails,
+/* Chooses the kernel of a problem, as jg_gemm's first call does, and pins it: it is not evicted while the plan lives. A plan
+ * that got a generic kernel goes over to the size's own when jg_poll puts that in place. The plan is the caller's until jg_plan_destroy. Blocks, and fails,
  * as jg_gemm's first call does. */
 JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
 
@@ -362,10 +459,14 @@ typedef struct jg_progress {
 typedef int (*jg_progress_fn)(void *user, const jg_progress *progress);
 
 /* jobs: compiles at once; 0: one per online processor, at most 16.
- * generic_set: nonzero also makes the generic kernels of the types that the problems use. */
+ * generic_set: nonzero also makes the generic kernels of the types that the problems use, and of types (JG_RESIDENT_ flags).
+ * from_misses: nonzero also takes the problems of the cache file's list of misses that are for this device's architecture,
+ *     with the alignments that they were met with; count = 0 then means these alone. */
 typedef struct jg_prewarm_options {
     uint32_t jobs;
     uint32_t generic_set;
+    uint32_t types;
+    uint32_t from_misses;
     jg_progress_fn progress;
     void *user;
 } jg_prewarm_options;
@@ -375,7 +476,7 @@ typedef struct jg_prewarm_result {
 } jg_prewarm_result;
 
 /* Makes sure that the kernels of the problems are in the cache file, and, on a CUDA device, loaded.
- * With count = 0 it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16 and in f32.
+ * With count = 0, and neither from_misses nor types set, it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16 and in f32.
  * On the cpu device it compiles for options.arch, so a build host without a GPU can fill a cache.
  * Equal kernels are made once. `options` and `result` may be null. Blocks until done.
  * A kernel that fails does not stop the others; the call then returns the first failure's status.
@@ -383,10 +484,37 @@ typedef struct jg_prewarm_result {
 JG_API jg_status jg_prewarm(jg_context *context, const jg_problem *problems, size_t count,
                             const jg_prewarm_options *options, jg_prewarm_result *result);
 
-/* Housekeeping that may wait for the device: unloads what was evicted. Call it where a wait does no
- * harm, e.g. after a frame's own synchronise. Sets *unloaded (may be null) to how many kernels went.
- * Under 1 µs when there is nothing to do. Errors: NULL, DEVICE, NO_MEMORY, DEVICE_LOST. */
-JG_API jg_status jg_poll(jg_context *context, size_t *unloaded);
+/* Bounds of one jg_poll: zero for the defaults. No further kernel is begun once one is reached; a kernel takes about 0.1 ms.
+ * max_kernels: loaded and unloaded together; 0: 8.   max_ms: 0: 1 ms. */
+typedef struct jg_poll_limits {
+    uint32_t max_kernels;
+    double max_ms;
+} jg_poll_limits;
+
+typedef struct jg_poll_result {
+    size_t loaded;    /* kernels */
+    size_t swapped;   /* problems that went over to their own kernel */
+    size_t unloaded;  /* kernels */
+    size_t left;      /* kernels ready and not loaded yet, as the bounds were reached */
+} jg_poll_result;
+
+/* Puts what the worker has ready in place, and unloads what was evicted. Loading and unloading wait for all queued GPU work
+ * and block other threads' launches meanwhile, so call it where a wait does no harm: after a frame's own synchronise. Kernels
+ * that a plan, a call under way or a captured graph uses are not unloaded. Under 1 µs when there is nothing to do. It need
+ * not be called at all: the next jg_open loads the kernels of the sizes that this run met. `limits` and `result` may be null.
+ * Thread-safe. Errors: NULL, VALUE (a negative bound), LOAD, DEVICE, NO_MEMORY, DEVICE_LOST; the rest is done all the same, and a
+ * kernel that cannot be loaded leaves its generic one serving. */
+JG_API jg_status jg_poll(jg_context *context, const jg_poll_limits *limits, jg_poll_result *result);
+
+/* Blocks until the worker has nothing left to do, or for timeout_ms (0: without limit): for tests and tools. What it made
+ * then waits for jg_poll. Kernels that have to wait for their turn by jg_worker_options.per_minute are waited for too.
+ * Errors: NULL, VALUE (negative timeout), NOT_READY (time ran out). */
+JG_API jg_status jg_wait_idle(jg_context *context, double timeout_ms);
+
+/* Records in the cache file how many times as fast as the generic kernel a problem's own was measured to be (jitgemm-bench
+ * does). From 1.02 on BACKGROUND mode makes it, below it does not; without a record the planner's estimate decides the same.
+ * Blocks for disk. Errors: NULL, VALUE (not above 0), FILE (no cache file, or it cannot be written), those of a bad problem. */
+JG_API jg_status jg_record_gain(jg_context *context, const jg_problem *problem, double gain);
 
 typedef struct jg_stats {
     uint64_t problems;          /* problems remembered in memory */
@@ -399,7 +527,16 @@ typedef struct jg_stats {
     uint64_t disk_faults;       /* corrupt records, failed reads and writes */
     uint64_t compiles, compile_failures;
     double compile_ms;          /* total */
+    uint64_t launches_own, launches_generic; /* on the size's own kernel, on a generic one */
+    uint64_t waits;             /* calls that made or loaded their kernel themselves */
+    uint64_t swaps;             /* problems that went over from a generic kernel to their own */
+    uint64_t captured;          /* kernels that stay loaded since a graph has them */
+    uint64_t queued;            /* kernels that the worker has to make */
+    uint64_t ready;             /* kernels that wait for jg_poll */
+    uint64_t dropped;           /* requests that found the worker's queue full, or no worker */
+    uint64_t resident;          /* generic kernels that stay loaded */
     char path[512];             /* of the cache file; "" if memory only */
+    char factory[512];          /* of the factory file; "" if none */
 } jg_stats;
 
 /* Fills in the counters since jg_open. Reads the cache file's totals, so it may block for disk; if that fails they are 0.
@@ -454,7 +591,28 @@ JG_API jg_status jg_cache_extract(jg_cache *cache, const char *key, jg_part part
 JG_API jg_status jg_cache_verify(jg_cache *cache, void (*report)(void *user, const char *id, const char *what),
                                  void *user, size_t *good, size_t *bad);
 
-/* Removes all entries and gives the space back. *removed may be null. Errors: NULL, FILE, CACHE. */
+/* A problem that ran on a generic kernel because its own was not loaded, as the cache file remembers it. */
+typedef struct jg_cache_miss {
+    const char *problem;      /* text form */
+    const char *target;       /* e.g. "sm_87" */
+    uint64_t count;           /* launches on a generic kernel */
+    int64_t used;             /* last, seconds since 1970, UTC */
+    double gain;              /* recorded by jg_record_gain; 0: none */
+    int cached;               /* nonzero if its own kernel is in the file by now */
+} jg_cache_miss;
+
+/* Calls visit for each remembered miss, most counted first, until it returns nonzero. visit must not use `cache`.
+ * Errors: NULL, FILE, CACHE. */
+JG_API jg_status jg_cache_misses(jg_cache *cache, int (*visit)(void *user, const jg_cache_miss *miss), void *user);
+
+/* Forgets all misses. *removed may be null. Errors: NULL, FILE, CACHE. */
+JG_API jg_status jg_cache_clear_misses(jg_cache *cache, size_t *removed);
+
+/* Makes the file fit to be a factory file (jg_options.factory_path): complete in itself, so that it can be read from a
+ * read-only place. To be called before it is shipped, while nobody else uses it. Errors: NULL, FILE, CACHE. */
+JG_API jg_status jg_cache_seal(jg_cache *cache);
+
+/* Removes all entries and misses and gives the space back. *removed may be null. Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_clear(jg_cache *cache, size_t *removed);
 
 #ifdef __cplusplus

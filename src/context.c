@@ -41,8 +41,8 @@ static jg_status open_parts(jg_context *c)
 {
     RETURN_IF_ERROR(device_open(&c->options, options_driver_path(c->options.driver_path), &c->device));
     c->compiler = compiler_create(options_nvrtc_path(c->options.nvrtc_path), options_line_info() || context_is_software(c));
-    c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0);
-    c->kernels = lru_create(c->options.memory_max_kernels, c->options.memory_max_bytes);
+    c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0, 1);
+    c->kernels = lru_create(c->options.memory_max_kernels, c->options.memory_max_bytes, 1);
     if (!c->compiler || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
     open_cache(c, &c->options);
     return JG_OK;
@@ -95,12 +95,13 @@ jg_status jg_close(jg_context *c)
     return JG_OK;
 }
 
-jg_status jg_poll(jg_context *c, size_t *unloaded)
+jg_status jg_poll(jg_context *c, const jg_poll_limits *bounds, jg_poll_result *result)
 {
     if (!c) return status_set(JG_ERR_NULL, "jg_poll: context is null");
+    (void)bounds;
     size_t count;
     jg_status status = kernels_trim(c, &count);
-    if (unloaded) *unloaded = count;
+    if (result) *result = (jg_poll_result){.unloaded = count};
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "launch.h"
 #include "operands.h"
 #include "plan.h"
+#include "problem_key.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,13 +24,6 @@ typedef struct dispatch {
     plan plan;
     launch_args args;             /* complete but for pointers and scalars */
 } dispatch;
-
-/* Key of the problem map: the canonical problem and how wide its operands may be accessed. */
-typedef struct problem_key {
-    problem problem;
-    access_widths access;
-    uint8_t zero[5];              /* no padding: the bytes are the key */
-} problem_key;
 
 /* Kernels under way, and kernels that do not compile (see kernels.c). */
 struct making;
@@ -100,12 +94,6 @@ jg_status kernels_trim(jg_context *c, size_t *unloaded);
 void kernels_destroy(jg_context *c);
 
 /* --- gemm.c --- */
-
-/* The key of a problem. */
-problem_key gemm_key(const problem *p, access_widths access);
-
-/* How wide operands may be accessed by the problem's own promise (align_bytes). */
-access_widths gemm_promised_access(const problem *p);
 
 /* The form that is planned first: what the problem asks for, else SPECIALISED, but GENERIC where k = 0. */
 jg_form gemm_planned_form(const problem *p);

@@ -23,41 +23,13 @@ jg_status gemm_launch(const jg_context *c, const dispatch *d, const operands *o,
     return status;
 }
 
-problem_key gemm_key(const problem *p, access_widths access)
-{
-    problem_key key;
-    memset(&key, 0, sizeof key);
-    key.problem = *p;
-    key.problem.swapped = 0;      /* one kernel serves both orders */
-    key.problem.align_bytes = 0;  /* what matters of it is in access */
-    key.access = access;
-    return key;
-}
-
-access_widths gemm_promised_access(const problem *p)
-{
-    return plan_access(p, p->align_bytes, p->align_bytes, p->align_bytes);
-}
-
-static void format_label(const problem *p, char *text, size_t size)
-{
-    const jg_problem public = {
-        .m = p->m, .n = p->n, .k = p->k, .batch = p->batch,
-        .type_a = (jg_type)p->type_a, .type_b = (jg_type)p->type_b, .type_c = (jg_type)p->type_c,
-        .op_a = (jg_op)p->op_a, .op_b = (jg_op)p->op_b, .form = (jg_form)p->form,
-        .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc,
-        .stride_a = p->stride_a, .stride_b = p->stride_b, .stride_c = p->stride_c,
-    };
-    if (jg_problem_format(&public, text, size, NULL) != JG_OK) snprintf(text, size, "?");
-}
-
 /* Plans one form of kernel and brings it. */
 static jg_status obtain_form(jg_context *c, const problem_key *key, jg_form form, effort how, plan *chosen,
                              lru_entry **kernel_entry, jg_source *source)
 {
     char label[256];
     RETURN_IF_ERROR(plan_choose(&key->problem, key->access, form, &c->device.limits, chosen));
-    format_label(&key->problem, label, sizeof label);
+    problem_key_format(key, label, sizeof label);
     return kernels_obtain(c, &chosen->spec, label, how, kernel_entry, source);
 }
 
@@ -150,7 +122,7 @@ jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
 
     const int reads = operands_read_ab(&o);
     const unsigned align_a = reads ? operands_alignment(o.a) : 16, align_b = reads ? operands_alignment(o.b) : 16;
-    const problem_key key = gemm_key(&p, plan_access(&p, align_a, align_b, operands_alignment(o.c)));
+    const problem_key key = problem_key_of(&p, plan_access(&p, align_a, align_b, operands_alignment(o.c)));
     lru_entry *entry = lru_acquire(c->problems, &key, sizeof key);
     if (!entry) {
         jg_source source;

@@ -43,7 +43,7 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
     made->problem = p;
     made->source = JG_SOURCE_CPU;
     if (!context_is_cpu(c) && !problem_is_empty(&p)) {
-        const problem_key key = gemm_key(&p, gemm_promised_access(&p));
+        const problem_key key = problem_key_of(&p, problem_promised_access(&p));
         made->source = JG_SOURCE_MEMORY;
         made->entry = lru_acquire(c->problems, &key, sizeof key);
         jg_status status = made->entry ? JG_OK : gemm_resolve(c, &key, gemm_effort(c), &made->entry, &made->source);
@@ -148,7 +148,7 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
     } else {
         plan best;
         const jg_form form = gemm_planned_form(&p);
-        const access_widths access = gemm_promised_access(&p);
+        const access_widths access = problem_promised_access(&p);
         RETURN_IF_ERROR(plan_choose(&p, access, form, &c->device.limits, &best));
         char name[KERNEL_NAME_BYTES];
         kernel_format_name(&best.spec, name);

@@ -71,7 +71,7 @@ static jg_status add_problem(work *w, const jg_problem *in)
     it.status = problem_canonicalise(in, &p);
     if (it.status == JG_OK && problem_is_empty(&p)) return JG_OK;
     if (it.status == JG_OK) {
-        it.problem = gemm_key(&p, gemm_promised_access(&p));
+        it.problem = problem_key_of(&p, problem_promised_access(&p));
         it.status = plan_choose(&p, it.problem.access, gemm_planned_form(&p), &w->context->device.limits, &chosen);
     }
     if (it.status != JG_OK) {

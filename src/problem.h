@@ -18,6 +18,8 @@ typedef struct problem {
     uint8_t form;                   /* jg_form */
     uint8_t swapped;                /* the caller's A is our B and the other way round */
     uint8_t align_bytes;            /* promised alignment, 1 to 16; never below the element size */
+    uint8_t dynamic;                /* JG_DYNAMIC_ flags, M and N changed places where swapped */
+    uint8_t zero[7];
 } problem;
 
 /* Checks `in` and fills in *out. Errors as jg_gemm's for a problem; the text names the member.

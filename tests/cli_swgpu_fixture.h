@@ -129,7 +129,7 @@ static inline void plant(const char *name, const char *problem_text, const char 
     assert_int_equal(jg_problem_parse(problem_text, &in), JG_OK);
     assert_int_equal(problem_canonicalise(&in, &p), JG_OK);
     assert_int_equal(limits_of_arch(87, 16, &l), JG_OK);
-    assert_int_equal(plan_choose(&p, gemm_promised_access(&p), gemm_planned_form(&p), &l, &chosen), JG_OK);
+    assert_int_equal(plan_choose(&p, problem_promised_access(&p), gemm_planned_form(&p), &l, &chosen), JG_OK);
     kernel_encode_key(&chosen.spec, &key);
     kernel_format_name(&chosen.spec, kernel);
     int length = snprintf(ptx, sizeof ptx,

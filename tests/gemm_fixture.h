@@ -173,7 +173,7 @@ static inline kernel_spec fixture_spec(const jg_problem *in, jg_form form)
     plan chosen;
     assert_status(problem_canonicalise(in, &p), JG_OK);
     assert_status(limits_of_arch(87, 16, &l), JG_OK);
-    assert_status(plan_choose(&p, gemm_promised_access(&p), form ? form : gemm_planned_form(&p), &l, &chosen), JG_OK);
+    assert_status(plan_choose(&p, problem_promised_access(&p), form ? form : gemm_planned_form(&p), &l, &chosen), JG_OK);
     return chosen.spec;
 }
 

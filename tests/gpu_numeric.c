@@ -445,7 +445,7 @@ static void force_tiles(const jg_problem *in, int table, int target)
     must(in, problem_canonicalise(in, &p));
     must(in, limits_of_arch(table, 0, &l));
     forced f = {.p = &p, .lock = PTHREAD_MUTEX_INITIALIZER};
-    const access_widths access = gemm_promised_access(&p);
+    const access_widths access = problem_promised_access(&p);
     plan_each(&p, access, JG_FORM_GENERIC, &l, collect, &f);
     plan_each(&p, access, JG_FORM_SPECIALISED, &l, collect, &f);
     for (size_t i = 0; i < f.count; i++) f.plans[i].spec.arch = (uint16_t)target;

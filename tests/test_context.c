@@ -60,7 +60,7 @@ static void without_a_driver_auto_is_the_cpu(void **state)
     jg_context *c = fixture_open_with(options);
     assert_true(context_is_cpu(c));
     assert_status(multiply(c), JG_OK);
-    assert_status(jg_poll(c, NULL), JG_OK);
+    assert_status(jg_poll(c, NULL, NULL), JG_OK);
     assert_status(jg_close(c), JG_OK);
     setenv("JITGEMM_DRIVER", "cpu", 1);
     assert_status(jg_open(NULL, &c), JG_OK); /* no options at all */

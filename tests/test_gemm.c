@@ -167,7 +167,7 @@ static void null_arguments_are_refused_and_named(void **state)
     REFUSES(jg_plan_explain(NULL, &p, text, sizeof text, NULL), "context");
     REFUSES(jg_plan_explain(c, NULL, text, sizeof text, NULL), "problem");
     REFUSES(jg_plan_explain(c, &p, NULL, 1, NULL), "text");
-    REFUSES(jg_poll(NULL, NULL), "context");
+    REFUSES(jg_poll(NULL, NULL, NULL), "context");
     assert_int_equal(fx.fake->all_calls(), before);
     jg_plan_destroy(made);
     jg_plan_destroy(NULL);

@@ -112,7 +112,7 @@ static void poll_reports_a_lost_device(void **state)
     (void)state;
     jg_context *c = open_with_all_loaded();
     fx.fake->fail_call("cuModuleUnload", 1, CUDA_ERROR_ILLEGAL_ADDRESS, FAKE_ONCE);
-    assert_status(jg_poll(c, NULL), JG_ERR_DEVICE_LOST);
+    assert_status(jg_poll(c, NULL, NULL), JG_ERR_DEVICE_LOST);
     assert_says(jg_last_error(), "cuModuleUnload");
     jg_close(c);
     fx.fake->reset(); /* the module that could not be unloaded */
@@ -123,19 +123,19 @@ static void hits_leave_unloading_to_poll(void **state)
 {
     (void)state;
     jg_context *c = open_with_all_loaded();
-    size_t unloaded = 9;
+    jg_poll_result done = {.unloaded = 9};
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < SIZES; i++) run_size(c, i);
     assert_int_equal(fx.fake->calls("cuModuleUnload"), 0);
     assert_int_equal(fx.fake->modules(), SIZES);
     uint64_t depth = (uint64_t)fx.fake->depth();
-    assert_status(jg_poll(c, &unloaded), JG_OK);
-    assert_int_equal(unloaded, SIZES - 2);
+    assert_status(jg_poll(c, NULL, &done), JG_OK);
+    assert_int_equal(done.unloaded, SIZES - 2);
     assert_int_equal(fx.fake->modules(), 2);
     assert_int_equal(fx.fake->depth(), depth);
     uint64_t calls = fx.fake->all_calls();
-    assert_status(jg_poll(c, &unloaded), JG_OK);
-    assert_int_equal(unloaded, 0);
+    assert_status(jg_poll(c, NULL, &done), JG_OK);
+    assert_int_equal(done.unloaded, 0);
     assert_int_equal(fx.fake->all_calls(), calls); /* nothing to do costs nothing */
     assert_status(jg_close(c), JG_OK);
 }
@@ -224,7 +224,7 @@ static void many_threads_share_a_context_that_evicts(void **state)
     jg_context *c = open_for_two(JG_COMPILE_WAIT);
     run_threads(c, 1, 60);
     assert_int_equal(fx.fake->calls("cuLaunchKernel"), THREADS * 60);
-    assert_status(jg_poll(c, NULL), JG_OK);
+    assert_status(jg_poll(c, NULL, NULL), JG_OK);
     assert_int_equal(fx.fake->modules(), 2);
     assert_int_equal(fixture_stats(c).compile_failures, 0);
     assert_status(jg_close(c), JG_OK);

@@ -57,7 +57,7 @@ static void holds_exactly_its_capacity(void **state)
     (void)state;
     log evicted = {0};
     lru_stats stats;
-    lru *map = lru_create(8, 0);
+    lru *map = lru_create(8, 0, 1);
     for (int i = 0; i < 8; i++)
         add(map, i, 1);
     assert_int_equal(lru_over(map), 0);
@@ -79,7 +79,7 @@ static void keeps_within_its_bytes(void **state)
     (void)state;
     log evicted = {0};
     lru_stats stats;
-    lru *map = lru_create(0, 100);
+    lru *map = lru_create(0, 100, 1);
     for (int i = 0; i < 5; i++)
         add(map, i, 20);
     assert_int_equal(lru_over(map), 0);
@@ -104,7 +104,7 @@ static void evicts_in_order_of_use(void **state)
     static const int uses[] = {3, 0, 5, 3};
     static const int expected[] = {1, 2, 4, 0, 5, 3};
     log evicted = {0};
-    lru *map = lru_create(0, 0);
+    lru *map = lru_create(0, 0, 1);
     for (int i = 0; i < 6; i++)
         add(map, i, 1);
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
@@ -121,7 +121,7 @@ static void evicts_as_many_as_asked(void **state)
     (void)state;
     static const int expected[] = {1, 2, 0};
     log evicted = {0};
-    lru *map = lru_create(0, 0);
+    lru *map = lru_create(0, 0, 1);
     for (int i = 0; i < 4; i++)
         add(map, i, 1);
     assert_int_equal(touch(map, 0), 1);
@@ -139,7 +139,7 @@ static void removes_by_key(void **state)
 {
     (void)state;
     log evicted = {0};
-    lru *map = lru_create(0, 0);
+    lru *map = lru_create(0, 0, 1);
     for (int i = 0; i < 3; i++)
         add(map, i, 1);
     lru_entry *pinned = lru_acquire(map, &(int){1}, sizeof(int));
@@ -159,7 +159,7 @@ static void trims_many_in_order_of_use(void **state)
 {
     (void)state;
     log evicted = {0};
-    lru *map = lru_create(1, 0);
+    lru *map = lru_create(1, 0, 1);
     for (int i = 0; i < 100; i++)
         add(map, i, 1);
     for (int i = 99; i >= 0; i--)
@@ -181,7 +181,7 @@ static void never_evicts_a_pinned_entry(void **state)
     (void)state;
     log evicted = {0};
     int existed, a = 0, b = 1;
-    lru *map = lru_create(1, 0);
+    lru *map = lru_create(1, 0, 1);
     lru_entry *first = lru_insert(map, &a, sizeof a, &numbers[0], 1, &existed);
     lru_entry *second = lru_insert(map, &b, sizeof b, &numbers[1], 1, &existed);
     lru_pin(first);
@@ -204,7 +204,7 @@ static void refuses_a_duplicate(void **state)
     (void)state;
     int existed = 7, key = 3, other = 0;
     lru_stats stats;
-    lru *map = lru_create(4, 0);
+    lru *map = lru_create(4, 0, 1);
     lru_entry *entry = lru_insert(map, &key, sizeof key, &numbers[3], 10, &existed);
     assert_int_equal(existed, 0);
     lru_entry *again = lru_insert(map, &key, sizeof key, &other, 99, &existed);
@@ -228,7 +228,7 @@ static void takes_any_key(void **state)
     char *text = malloc(LONG);
     assert_non_null(text);
     memset(text, 'x', LONG);
-    lru *map = lru_create(0, 0);
+    lru *map = lru_create(0, 0, 1);
     lru_entry *empty = lru_insert(map, NULL, 0, &numbers[0], 1, &existed);
     lru_entry *large = lru_insert(map, text, LONG, &numbers[1], 1, &existed);
     lru_entry *shorter = lru_insert(map, text, LONG - 1, &numbers[2], 1, &existed); /* a prefix is another key */
@@ -248,7 +248,7 @@ static void counts_hits_and_misses(void **state)
 {
     (void)state;
     lru_stats stats;
-    lru *map = lru_create(0, 0);
+    lru *map = lru_create(0, 0, 1);
     add(map, 1, 1);
     for (int i = 0; i < 3; i++)
         touch(map, 1);
@@ -265,7 +265,7 @@ static void trims_a_large_map(void **state)
 {
     (void)state;
     int existed;
-    lru *map = lru_create(10, 0);
+    lru *map = lru_create(10, 0, 1);
     for (int i = 0; i < MANY; i++)
         lru_release(lru_insert(map, &i, sizeof i, NULL, 1, &existed));
     assert_int_equal(lru_trim(map, NULL, NULL), MANY - 10);
@@ -338,7 +338,7 @@ static void serves_many_threads(void **state)
     (void)state;
     pthread_t threads[THREADS];
     lru_stats stats;
-    crowd c = {.map = lru_create(KEYS / 4, 0)};
+    crowd c = {.map = lru_create(KEYS / 4, 0, 1)};
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &c), 0);
     for (int i = 0; i < THREADS; i++)

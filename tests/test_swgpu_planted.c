@@ -218,7 +218,7 @@ static long run_planted(const planted *row, char *found, size_t size)
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     if (jg_problem_parse(row->problem, &in) != JG_OK || problem_canonicalise(&in, &p) != JG_OK) fail_msg("%s", jg_last_error());
     wanted_family wanted = {.family = row->family};
-    plan_each(&p, gemm_promised_access(&p), JG_FORM_SPECIALISED, &c->device.limits, take_family, &wanted);
+    plan_each(&p, problem_promised_access(&p), JG_FORM_SPECIALISED, &c->device.limits, take_family, &wanted);
     assert_true(wanted.cost > 0);
 
     image img;

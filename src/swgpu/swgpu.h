@@ -36,6 +36,10 @@ SWGPU_API int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count,
     X(shared_store_conflicts) X(barriers) X(divergent_branches)
 SWGPU_API unsigned swgpuCounters(uint64_t *values, unsigned count);
 
+/* Errors on demand from now on, as JITGEMM_SWGPU_FAULT gives them at the start; "" for none. Counting begins anew. Returns a
+ * CUresult: CUDA_ERROR_INVALID_VALUE if the text cannot be read, and then nothing has changed. */
+SWGPU_API int swgpuSetFaults(const char *text);
+
 /* Everything that the checks found since the process began, one line each, oldest first. Returns the length of the whole
  * text; *count (may be null) becomes the number of findings. */
 SWGPU_API size_t swgpuFindings(char *text, size_t bytes, unsigned *count);
