@@ -33,7 +33,9 @@
     X(memory_allocate, cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                     \
     X(memory_free, cuMemFree_v2, (CUdeviceptr))                                                                    \
     X(memory_copy, cuMemcpy, (CUdeviceptr, CUdeviceptr, size_t))                                                   \
-    X(stream_synchronize, cuStreamSynchronize, (CUstream))
+    X(stream_synchronize, cuStreamSynchronize, (CUstream))                                                         \
+    X(stream_capturing, cuStreamIsCapturing, (CUstream, CUstreamCaptureStatus *))                                  \
+    X(capture_mode, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *))
 
 /* What only the software GPU has (swgpu/swgpu.h); null in a real driver. */
 #define SWGPU_FUNCTIONS(X)                                              \

@@ -14,6 +14,7 @@ static void reset(void)
 {
     pthread_mutex_lock(&lock);
     depth = 0;
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     while (fake.modules) free_module(&fake.modules);
     while (fake.blocks) {
         block *b = fake.blocks;
@@ -67,6 +68,23 @@ static void fail_call(const char *symbol, unsigned nth, CUresult result, fake_fa
     pthread_mutex_lock(&lock);
     fake.failures[call] = (failure){fake.calls[call] + nth, result, how};
     pthread_mutex_unlock(&lock);
+}
+
+static void set_capturing(CUstream stream, CUstreamCaptureStatus status)
+{
+    pthread_mutex_lock(&lock);
+    capture *c = find_capture(stream);
+    if (!c) {
+        if (fake.capture_count == MAX_CAPTURES) abort();
+        c = &fake.captures[fake.capture_count++];
+    }
+    *c = (capture){stream, status};
+    pthread_mutex_unlock(&lock);
+}
+
+static CUstreamCaptureMode get_mode(void)
+{
+    return mode;
 }
 
 static uint64_t calls(const char *symbol)
@@ -174,7 +192,7 @@ __attribute__((visibility("default"))) const fake_controls fake_cuda_controls = 
     .fail_call = fail_call, .calls = calls, .all_calls = all_calls, .modules = modules, .is_loaded = is_loaded,
     .last_launch = last_launch, .allocations = allocations, .primary_references = primary_references,
     .make_context = make_context, .push = push, .pop = pop, .current = current, .depth = get_depth,
-    .misuse = misuse, .leaks = leaks,
+    .set_capturing = set_capturing, .capture_mode = get_mode, .misuse = misuse, .leaks = leaks,
 };
 
 #endif

@@ -17,6 +17,7 @@ static const char *const symbols[] = {DRIVER_FUNCTIONS(ENTRY)};
 #undef ENTRY
 
 #define MAX_DEPTH 16
+#define MAX_CAPTURES 16
 
 struct CUctx_st {
     int is_primary, is_alive;
@@ -43,6 +44,11 @@ typedef struct block {
     CUcontext context;
     struct block *next;
 } block;
+
+typedef struct capture {
+    CUstream stream;
+    CUstreamCaptureStatus status;
+} capture;
 
 typedef struct failure {
     uint64_t at; /* the number of the call; 0: none */
@@ -75,11 +81,14 @@ static struct {
     CUcontext contexts, primary;
     CUmodule modules;
     block *blocks;
+    capture captures[MAX_CAPTURES]; /* streams that a test has said something of */
+    size_t capture_count;
     fake_launch last;
     char misuse[512], leaks[512];
 } fake;
 static _Thread_local CUcontext stack[MAX_DEPTH];
 static _Thread_local int depth;
+static _Thread_local CUstreamCaptureMode mode; /* CU_STREAM_CAPTURE_MODE_GLOBAL is 0 */
 
 static CUcontext current(void)
 {
@@ -455,6 +464,33 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
 {
     BEGIN(stream_synchronize, 1);
     fake.last.stream = stream;
+    return end(CUDA_SUCCESS);
+}
+
+static capture *find_capture(CUstream stream)
+{
+    for (size_t i = 0; i < fake.capture_count; i++)
+        if (fake.captures[i].stream == stream) return &fake.captures[i];
+    return NULL;
+}
+
+CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    BEGIN(stream_capturing, 1);
+    if (!status) return end(misused(CUDA_ERROR_INVALID_VALUE, "cuStreamIsCapturing without a status"));
+    const capture *c = find_capture(stream);
+    *status = c ? c->status : CU_STREAM_CAPTURE_STATUS_NONE;
+    return end(CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *other)
+{
+    BEGIN(capture_mode, 0);
+    if (!other || (unsigned)*other > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return end(misused(CUDA_ERROR_INVALID_VALUE, "cuThreadExchangeStreamCaptureMode with no mode"));
+    const CUstreamCaptureMode before = mode;
+    mode = *other;
+    *other = before;
     return end(CUDA_SUCCESS);
 }
 

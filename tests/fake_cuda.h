@@ -28,7 +28,7 @@ typedef struct fake_launch {
 
 typedef struct fake_controls {
     /* Back to the start: an Orin with 16 SMs, CUDA 13.0, no calls, no failures. What is loaded or allocated is dropped, and
-     * the calling thread's context stack emptied. */
+     * the calling thread's context stack and capture mode are as in the beginning. */
     void (*reset)(void);
 
     void (*set_capability)(int number);                          /* 87 for 8.7 */
@@ -55,6 +55,9 @@ typedef struct fake_controls {
     CUcontext (*pop)(void);
     CUcontext (*current)(void);              /* of the calling thread */
     int (*depth)(void);                      /* of its stack */
+
+    void (*set_capturing)(CUstream stream, CUstreamCaptureStatus status); /* what cuStreamIsCapturing says; at first: none */
+    CUstreamCaptureMode (*capture_mode)(void); /* of the calling thread; at first: global */
 
     const char *(*misuse)(void);             /* the first misuse, "" if none */
     const char *(*leaks)(void);              /* what is still held, "" if nothing */

@@ -415,7 +415,7 @@ static void the_shared_library(void **state)
 #define MEMBER(symbol, needs) #symbol,
         SWGPU_ENTRIES(MEMBER)
 #undef MEMBER
-        "swgpuDescribeLaunch", "swgpuCounters", "swgpuFindings",
+        "swgpuDescribeLaunch", "swgpuCounters", "swgpuFindings", "swgpuSetFaults",
     };
     static const char *const hidden[] = {"state_lock", "gpu", "ptx_parse", "models_find", "launch_run", "memory_allocate"};
     const char *folder = getenv("JG_TEST_BUILD_DIR");

@@ -4,6 +4,7 @@
 
 #include "src/swgpu/inject.h"
 
+#include <pthread.h>
 #include <time.h>
 
 static void refuses(const char *name, const char *value, const char *wrong)
@@ -230,6 +231,85 @@ static void memory_is_limited(void **state)
     assert_true(free_bytes == 80ull << 30 && total == 80ull << 30);
 }
 
+/* While a context is open, from the next call on, and counted anew. */
+static void faults_are_replaced(void **state)
+{
+    (void)state;
+    set_only("FAULT", "cuMemAlloc:2:CUDA_ERROR_OUT_OF_MEMORY");
+    open_context();
+    assert_int_equal(try_allocate(), CUDA_SUCCESS);
+    assert_int_equal(swgpuSetFaults("cuMemAlloc:2:999,cuMemAlloc:4+:CUDA_ERROR_NOT_PERMITTED"), CUDA_SUCCESS);
+    const CUresult expected[] = {CUDA_SUCCESS, CUDA_ERROR_UNKNOWN, CUDA_SUCCESS, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED};
+    for (size_t i = 0; i < 5; i++) assert_int_equal(try_allocate(), expected[i]);
+    assert_int_equal(swgpuSetFaults(""), CUDA_SUCCESS);
+    assert_int_equal(try_allocate(), CUDA_SUCCESS);
+    assert_int_equal(swgpuSetFaults("cuMemAlloc:1:999"), CUDA_SUCCESS);
+    assert_int_equal(swgpuSetFaults(NULL), CUDA_SUCCESS);
+    assert_int_equal(try_allocate(), CUDA_SUCCESS);
+    assert_int_equal(swgpuSetFaults("cuStreamSynchronize:1!:CUDA_ERROR_ILLEGAL_ADDRESS"), CUDA_SUCCESS);
+    assert_int_equal(cuStreamSynchronize(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(swgpuSetFaults(""), CUDA_SUCCESS); /* no more faults, but what happened stays */
+    assert_int_equal(cuStreamSynchronize(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    close_all(NULL);
+    open_clean(); /* cuInit read the settings */
+    assert_int_equal(try_allocate(), CUDA_SUCCESS);
+}
+
+static void faults_that_cannot_be_read_change_nothing(void **state)
+{
+    (void)state;
+    open_clean();
+    assert_int_equal(swgpuSetFaults("cuMemAlloc:3:999"), CUDA_SUCCESS);
+    assert_int_equal(try_allocate(), CUDA_SUCCESS);
+    assert_int_equal(swgpuSetFaults("cuMemAlloc:1:2,cuFoo:1:2"), CUDA_ERROR_INVALID_VALUE);
+    assert_contains(error_text(CUDA_ERROR_INVALID_VALUE), "swgpuSetFaults has \"cuFoo:1:2\": the entry point is not known");
+    assert_int_equal(try_allocate(), CUDA_SUCCESS);
+    assert_int_equal(try_allocate(), CUDA_ERROR_UNKNOWN);
+}
+
+/* What is slow stays slow. */
+static void only_faults_are_replaced(void **state)
+{
+    (void)state;
+    char error[512];
+    unsigned milliseconds;
+    int sticky;
+    assert_int_equal(inject_configure("cuInit:1:1", "cuInit:7", error, sizeof error), 1);
+    assert_int_equal(inject_replace_faults("cuInit:1:2", error, sizeof error), 1);
+    assert_int_equal(inject_call(ENTRY_cuInit, &milliseconds, &sticky), 2);
+    assert_int_equal(milliseconds, 7);
+}
+
+/* Others call the driver meanwhile. Each of their calls fails by the old rules or by the new. */
+static void *allocate_in_a_thread(void *user)
+{
+    uintptr_t wrong = cuCtxPushCurrent(*(CUcontext *)user) != CUDA_SUCCESS;
+    for (int i = 0; i < 500; i++) {
+        CUdeviceptr address = 0;
+        const CUresult result = cuMemAlloc(&address, 64);
+        wrong += result != CUDA_SUCCESS && result != CUDA_ERROR_UNKNOWN && result != CUDA_ERROR_NOT_PERMITTED;
+        wrong += result == CUDA_SUCCESS && cuMemFree(address) != CUDA_SUCCESS;
+    }
+    return (void *)wrong;
+}
+
+static void faults_are_replaced_under_way(void **state)
+{
+    (void)state;
+    CUcontext context = open_clean();
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_in_a_thread, &context), 0);
+    for (int i = 0; i < 500; i++) {
+        static const char *const texts[] = {"cuMemAlloc:1:999", "", "cuMemAlloc:2+:CUDA_ERROR_NOT_PERMITTED"};
+        assert_int_equal(swgpuSetFaults(texts[i % 3]), CUDA_SUCCESS);
+    }
+    for (int i = 0; i < 2; i++) {
+        void *wrong = NULL;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+}
+
 static uint64_t now_ms(void)
 {
     struct timespec t;
@@ -258,6 +338,10 @@ int main(void)
         cmocka_unit_test_teardown(every_entry_point_can_fail, close_all),
         cmocka_unit_test_teardown(a_launch_does_not_run, close_all),
         cmocka_unit_test_teardown(counts_from_the_last_init, close_all),
+        cmocka_unit_test_teardown(faults_are_replaced, close_all),
+        cmocka_unit_test_teardown(faults_that_cannot_be_read_change_nothing, close_all),
+        cmocka_unit_test_teardown(only_faults_are_replaced, close_all),
+        cmocka_unit_test_teardown(faults_are_replaced_under_way, close_all),
         cmocka_unit_test_teardown(memory_is_limited, close_all),
         cmocka_unit_test_teardown(a_slow_entry_point, close_all),
     };

@@ -34,7 +34,8 @@ enum {
     X(cuMemsetD32_v2, REPORTS_FAULT) X(cuStreamCreate, REPORTS_FAULT) X(cuStreamDestroy_v2, REPORTS_FAULT)             \
     X(cuStreamQuery, REPORTS_FAULT) X(cuStreamSynchronize, REPORTS_FAULT) X(cuEventCreate, REPORTS_FAULT)              \
     X(cuEventRecord, REPORTS_FAULT) X(cuEventSynchronize, REPORTS_FAULT) X(cuEventElapsedTime, REPORTS_FAULT)          \
-    X(cuEventDestroy_v2, REPORTS_FAULT)
+    X(cuEventDestroy_v2, REPORTS_FAULT) X(cuStreamIsCapturing, REPORTS_FAULT)                                          \
+    X(cuThreadExchangeStreamCaptureMode, NEEDS_INIT)
 
 typedef enum entry_id {
 #define MEMBER(symbol, needs) ENTRY_##symbol,

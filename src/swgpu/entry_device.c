@@ -1,4 +1,5 @@
-/* Entry points that need no context: cuInit, versions, error texts, the device and its attributes, and swgpuFindings. */
+/* Entry points that need no context: cuInit, versions, error texts, the device and its attributes, and what the
+ * library exports beside the driver: swgpuFindings, swgpuSetFaults. */
 #include "errors.h"
 #include "findings.h"
 #include "inject.h"
@@ -126,6 +127,14 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     if (free_bytes) *free_bytes = gpu.settings.memory_bytes - state_memory_used();
     if (total) *total = total_bytes();
     return state_end(CUDA_SUCCESS);
+}
+
+int swgpuSetFaults(const char *text)
+{
+    char error[1024] = "";
+    state_lock();
+    if (inject_replace_faults(text, error, sizeof error)) return (int)state_end(CUDA_SUCCESS);
+    return (int)state_end(state_fail_whole(CUDA_ERROR_INVALID_VALUE, error));
 }
 
 size_t swgpuFindings(char *text, size_t bytes, unsigned *count)

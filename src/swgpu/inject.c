@@ -19,12 +19,14 @@ typedef struct rule {
     CUresult result;
 } rule;
 
-static struct {
+typedef struct injections {
     rule rules[INJECT_MAX_RULES];
     unsigned rule_count;
     uint64_t calls[ENTRY_COUNT];
     unsigned slow[ENTRY_COUNT]; /* milliseconds */
-} inject;
+} injections;
+
+static injections inject;
 
 static const char *const symbols[ENTRY_COUNT] = {
 #define MEMBER(symbol, needs) #symbol,
@@ -125,17 +127,32 @@ static int read_list(const char *variable, const char *value, const char *(*read
     }
 }
 
+static int read_faults(const char *source, const char *faults, char *error, size_t bytes)
+{
+    return read_list(source, faults, read_fault,
+                     "ENTRY:WHEN:ERROR, such as cuMemAlloc:3:CUDA_ERROR_OUT_OF_MEMORY, where WHEN is N, N+ or N!, with commas "
+                     "between",
+                     error, bytes);
+}
+
 int inject_configure(const char *faults, const char *slow, char *error, size_t error_bytes)
 {
     memset(&inject, 0, sizeof inject);
-    if (read_list("JITGEMM_SWGPU_FAULT", faults, read_fault,
-                  "ENTRY:WHEN:ERROR, such as cuMemAlloc:3:CUDA_ERROR_OUT_OF_MEMORY, where WHEN is N, N+ or N!, with "
-                  "commas between",
-                  error, error_bytes) &&
+    if (read_faults("JITGEMM_SWGPU_FAULT", faults, error, error_bytes) &&
         read_list("JITGEMM_SWGPU_SLOW", slow, read_slow, "ENTRY:MILLISECONDS, such as cuModuleLoadDataEx:50, with commas between",
                   error, error_bytes))
         return 1;
     memset(&inject, 0, sizeof inject);
+    return 0;
+}
+
+int inject_replace_faults(const char *faults, char *error, size_t error_bytes)
+{
+    const injections before = inject;
+    memset(inject.calls, 0, sizeof inject.calls);
+    inject.rule_count = 0;
+    if (read_faults("swgpuSetFaults", faults, error, error_bytes)) return 1;
+    inject = before;
     return 0;
 }
 

@@ -8,8 +8,8 @@
  *   JITGEMM_SWGPU_SLOW=ENTRY:MILLISECONDS[,...]
  *       every call takes that much longer, and keeps all others waiting
  *
- * Calls are counted from the cuInit that read the settings, that call being cuInit's first. A call that fails on demand
- * does nothing else. Everything here happens under the state's lock. */
+ * Calls are counted from the cuInit that read the settings, that call being cuInit's first, or from swgpuSetFaults. A
+ * call that fails on demand does nothing else. Everything here happens under the state's lock. */
 #ifndef SWGPU_INJECT_H
 #define SWGPU_INJECT_H
 
@@ -23,6 +23,10 @@
 /* Reads both variables' values (null or empty: none) and counts anew. Returns 1, or 0 with an error that says what is
  * allowed; then nothing is injected. */
 int inject_configure(const char *faults, const char *slow, char *error, size_t error_bytes);
+
+/* Other faults in the place of those that are, and counts anew; what is slow stays. The text is as the variable's. Returns 1,
+ * or 0 with an error, and then nothing has changed. */
+int inject_replace_faults(const char *faults, char *error, size_t error_bytes);
 
 /* Counts a call. Returns what it is to fail with, or success; *sticky becomes 1 if the context is to fault. */
 CUresult inject_call(entry_id entry, unsigned *milliseconds, int *sticky);

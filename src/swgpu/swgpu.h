@@ -24,8 +24,6 @@ typedef struct swgpu_operand {
  * whether JITGEMM_SWGPU_BLOCKS applies. Forgotten after that launch. Returns a CUresult. */
 SWGPU_API int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count, uint64_t multiply_adds);
 
-
-
 /* What the calling thread's last launch did (counters.h explains the terms): the values in this order. Returns how many
  * there are, and fills at most `count`. All are 0 if the thread has launched nothing; all but the blocks if counting is off. */
 #define SWGPU_COUNTERS(X)                                                                                              \
@@ -36,8 +34,9 @@ SWGPU_API int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count,
     X(shared_store_conflicts) X(barriers) X(divergent_branches)
 SWGPU_API unsigned swgpuCounters(uint64_t *values, unsigned count);
 
-/* Errors on demand from now on, as JITGEMM_SWGPU_FAULT gives them at the start; "" for none. Counting begins anew. Returns a
- * CUresult: CUDA_ERROR_INVALID_VALUE if the text cannot be read, and then nothing has changed. */
+/* Errors on demand from now on, as JITGEMM_SWGPU_FAULT gives them at the start; "" for none. Counting begins anew. They
+ * last until the next call of this or the next cuInit that reads the settings; any thread may call. Returns a CUresult:
+ * CUDA_ERROR_INVALID_VALUE if the text cannot be read, which cuGetErrorString then explains, and then nothing has changed. */
 SWGPU_API int swgpuSetFaults(const char *text);
 
 /* Everything that the checks found since the process began, one line each, oldest first. Returns the length of the whole
