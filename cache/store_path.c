@@ -86,6 +86,12 @@ static store_status check_file(const char *file, report out)
     return STORE_OK;
 }
 
+store_status store_path_check(const char *file)
+{
+    char ignored[8];
+    return check_file(file, (report){ignored, sizeof ignored});
+}
+
 /* In a sticky folder somebody else could have laid a side file beside ours, which SQLite would take for its own. */
 static store_status check_side_files(const char *file, report out)
 {

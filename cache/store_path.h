@@ -17,6 +17,9 @@
  * to look into a user's cache. SQLite gives the side files that root makes to the owner of the file. */
 store_status store_path_prepare(const char *path, int create, char *resolved, char *error, size_t error_size);
 
+/* Whether a file at a resolved path is one that only we and root can change: STORE_OK, STORE_ABSENT, STORE_UNSAFE or STORE_IO. */
+store_status store_path_check(const char *file);
+
 /* Bytes of the file with this suffix ("", "-wal"); 0 if it is not there. */
 uint64_t store_path_bytes(const char *file, const char *suffix);
 
