@@ -425,9 +425,10 @@ JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem,
  *     SIZE[:WORD]...
  *     SIZE   N | MxNxK | MxNxKxBATCH            N means NxNxN
  *     WORD   TYPE | OP | row | col | generic | specialised
- *            | lda=E | ldb=E | ldc=E | sa=E | sb=E | sc=E | align=BYTES
+ *            | lda=E | ldb=E | ldc=E | sa=E | sb=E | sc=E | align=BYTES | dyn=D
  *     TYPE   A | A-C | A.B-C    with f32, f16, bf16;    OP   nn | nt | tn | tt
- * e.g. "1024", "196x768x768:f16", "197x197x64x12:f16-f32:nt:sa=64:lda=768". Words not given keep
+ *     D      some of the letters m, n, k, b, each once: the dynamic dimensions (b: the batch), for JG_DYNAMIC_ flags
+ * e.g. "1024", "196x768x768:f16", "17x768x768:f16:dyn=m", "197x197x64x12:f16-f32:nt:sa=64:lda=768". Words not given keep
  * what *problem holds on entry, so it gives the defaults. Where batch > 1 and no stride is given,
  * items are densely packed. On error *problem is unchanged and the text names the offending word.
  * Errors: NULL, PARSE, and those of a bad problem. */

@@ -63,6 +63,9 @@ static jg_status check_values(const jg_problem *in)
         {"op_b", in->op_b, JG_T, JG_ERR_VALUE, an_op},
         {"order", in->order, JG_COL_MAJOR, JG_ERR_VALUE, "JG_ROW_MAJOR or JG_COL_MAJOR"},
         {"form", in->form, JG_FORM_SPECIALISED, JG_ERR_VALUE, "JG_FORM_AUTO, JG_FORM_GENERIC or JG_FORM_SPECIALISED"},
+        {"dynamic", in->dynamic, DYNAMIC_ALL, JG_ERR_VALUE, "any of JG_DYNAMIC_M, _N, _K and _BATCH, or 0"},
+        {"compile", in->compile, JG_COMPILE_BACKGROUND, JG_ERR_VALUE,
+         "JG_COMPILE_DEFAULT, JG_COMPILE_WAIT, JG_COMPILE_NEVER or JG_COMPILE_BACKGROUND"},
         {"reserved", in->reserved, 0, JG_ERR_VALUE, "0 (zero-initialise the struct)"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
@@ -143,6 +146,8 @@ static void copy_layout(const jg_problem *in, problem *p)
     p->op_a = (uint8_t)in->op_a;
     p->op_b = (uint8_t)in->op_b;
     p->form = (uint8_t)in->form;
+    /* To a generic kernel every dimension is one that changes. */
+    p->dynamic = in->form == JG_FORM_GENERIC ? 0 : (uint8_t)in->dynamic;
 }
 
 /* The promise holds for all three pointers. Each is aligned to its own element anyway, so the promise is never below
@@ -154,6 +159,12 @@ static uint8_t resolve_align(const jg_problem *in, const problem *p)
     if (type_bytes(p->type_b) < smallest) smallest = type_bytes(p->type_b);
     if (type_bytes(p->type_c) < smallest) smallest = type_bytes(p->type_c);
     return (uint8_t)(align < smallest ? smallest : align);
+}
+
+uint8_t problem_transposed_dynamic(uint8_t dynamic)
+{
+    const unsigned others = dynamic & ~(JG_DYNAMIC_M | JG_DYNAMIC_N);
+    return (uint8_t)(others | (dynamic & JG_DYNAMIC_M ? JG_DYNAMIC_N : 0) | (dynamic & JG_DYNAMIC_N ? JG_DYNAMIC_M : 0));
 }
 
 #define SWAP(type, x, y) \
@@ -172,6 +183,7 @@ static void transpose(problem *p)
     SWAP(int64_t, p->stride_a, p->stride_b);
     SWAP(uint8_t, p->type_a, p->type_b);
     SWAP(uint8_t, p->op_a, p->op_b);
+    p->dynamic = problem_transposed_dynamic(p->dynamic);
     p->swapped = !p->swapped;
 }
 

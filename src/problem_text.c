@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define FORMAT_BYTES 256 /* the public header's promise; each part at its longest comes to 221 */
+#define FORMAT_BYTES 256 /* the public header's promise; each part at its longest comes to 230 */
 #define SHOWN_WORD 64    /* characters of a bad word that an error quotes */
 #define SHOWN_TEXT 256   /* and of a bad text */
 
@@ -20,6 +20,7 @@ enum {
     SAYS_ORDER,
     SAYS_FORM,
     SAYS_ALIGN,
+    SAYS_DYNAMIC,
     SAYS_LD,                      /* three: of A, B and C */
     SAYS_STRIDE = SAYS_LD + 3,    /* three */
     SAYS_END = SAYS_STRIDE + 3
@@ -40,14 +41,18 @@ static const struct {
     {"specialised", SAYS_FORM, JG_FORM_SPECIALISED},
 };
 
-/* Words with a number. */
+/* Words with a value: a number, but for the dynamic dimensions. */
 static const struct {
     const char *prefix;
     int says;
-} number_words[] = {
+} valued_words[] = {
     {"lda=", SAYS_LD},         {"ldb=", SAYS_LD + 1},     {"ldc=", SAYS_LD + 2},   {"sa=", SAYS_STRIDE},
     {"sb=", SAYS_STRIDE + 1},  {"sc=", SAYS_STRIDE + 2},  {"align=", SAYS_ALIGN},
+    {"dyn=", SAYS_DYNAMIC},
 };
+
+/* Letters of the dynamic dimensions: the i-th is for bit i of jg_problem.dynamic. */
+static const char dynamic_letters[] = "mnkb";
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -177,7 +182,23 @@ static jg_status apply_number(jg_problem *p, int says, word w, word digits)
     return JG_OK;
 }
 
-/* WORD: TYPE | OP | row | col | generic | specialised | lda=E | ... | align=BYTES. *says tells what it was about. */
+/* D: a non-empty subset of mnkb. */
+static jg_status apply_dynamic(jg_problem *p, word w, word letters)
+{
+    static const char needs[] = "needs one or more of the letters m, n, k and b after the =, each once";
+    uint32_t dynamic = 0;
+    if (letters.length == 0) return bad_word(w, needs);
+    for (size_t i = 0; i < letters.length; i++) {
+        const char *letter = memchr(dynamic_letters, letters.start[i], sizeof dynamic_letters - 1);
+        const uint32_t bit = letter ? 1u << (letter - dynamic_letters) : 0;
+        if (!bit || dynamic & bit) return bad_word(w, needs);
+        dynamic |= bit;
+    }
+    p->dynamic = dynamic;
+    return JG_OK;
+}
+
+/* WORD: TYPE | OP | row | col | generic | specialised | lda=E | ... | align=BYTES | dyn=D. *says tells what it was about. */
 static jg_status read_word(word w, jg_problem *p, int *says)
 {
     *says = SAYS_TYPE;
@@ -189,14 +210,15 @@ static jg_status read_word(word w, jg_problem *p, int *says)
             return JG_OK;
         }
     }
-    for (size_t i = 0; i < COUNT(number_words); i++) {
-        size_t prefix = strlen(number_words[i].prefix);
-        *says = number_words[i].says;
-        if (w.length >= prefix && memcmp(w.start, number_words[i].prefix, prefix) == 0)
-            return apply_number(p, *says, w, (word){w.start + prefix, w.length - prefix});
+    for (size_t i = 0; i < COUNT(valued_words); i++) {
+        size_t prefix = strlen(valued_words[i].prefix);
+        if (w.length < prefix || memcmp(w.start, valued_words[i].prefix, prefix) != 0) continue;
+        const word value = {w.start + prefix, w.length - prefix};
+        *says = valued_words[i].says;
+        return *says == SAYS_DYNAMIC ? apply_dynamic(p, w, value) : apply_number(p, *says, w, value);
     }
     return bad_word(w, "is not known; use types like f16, bf16-f32 or f16.f16-f32, nn nt tn tt, row, col, generic, "
-                       "specialised, lda= ldb= ldc= sa= sb= sc= or align=");
+                       "specialised, lda= ldb= ldc= sa= sb= sc= align= or dyn=");
 }
 
 /* Leading dimension and stride of one matrix, as they are and as they would be if densely packed. */
@@ -311,6 +333,16 @@ static void write_packing(writing *w, const problem *c)
     if (c->align_bytes != 16) text_append(w->text, sizeof w->text, &w->length, ":align=%d", c->align_bytes);
 }
 
+/* By the caller's own names of the dimensions. */
+static void write_dynamic(writing *w, const problem *c)
+{
+    const unsigned dynamic = c->swapped ? problem_transposed_dynamic(c->dynamic) : c->dynamic;
+    if (dynamic == 0) return;
+    text_append(w->text, sizeof w->text, &w->length, ":dyn=");
+    for (int i = 0; dynamic_letters[i]; i++)
+        if (dynamic >> i & 1) text_append(w->text, sizeof w->text, &w->length, "%c", dynamic_letters[i]);
+}
+
 jg_status jg_problem_format(const jg_problem *in, char *text, size_t size, size_t *length)
 {
     writing w = {.length = 0};
@@ -321,6 +353,7 @@ jg_status jg_problem_format(const jg_problem *in, char *text, size_t size, size_
     write_size(&w, &c);
     write_words(&w, &c);
     write_packing(&w, &c);
+    write_dynamic(&w, &c);
     if (length) *length = w.length;
     if (size > 0) {
         size_t kept = w.length < size ? w.length : size - 1;

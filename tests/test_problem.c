@@ -92,6 +92,40 @@ static void column_major_default_leading_dimensions(void **state)
     }
 }
 
+/* The caller's m is our n where A and B change places; to a generic kernel every dimension changes. */
+static void dynamic_dimensions_follow_the_swap(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t given;
+        uint8_t row, col;
+    } rows[] = {
+        {0, 0, 0},
+        {JG_DYNAMIC_M, JG_DYNAMIC_M, JG_DYNAMIC_N},
+        {JG_DYNAMIC_N, JG_DYNAMIC_N, JG_DYNAMIC_M},
+        {JG_DYNAMIC_K | JG_DYNAMIC_BATCH, JG_DYNAMIC_K | JG_DYNAMIC_BATCH, JG_DYNAMIC_K | JG_DYNAMIC_BATCH},
+        {JG_DYNAMIC_M | JG_DYNAMIC_K, JG_DYNAMIC_M | JG_DYNAMIC_K, JG_DYNAMIC_N | JG_DYNAMIC_K},
+        {DYNAMIC_ALL, DYNAMIC_ALL, DYNAMIC_ALL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (jg_form form = JG_FORM_AUTO; form <= JG_FORM_SPECIALISED; form++) {
+            jg_problem in = {.m = 2, .n = 3, .k = 5, .form = form, .dynamic = rows[i].given};
+            assert_int_equal(canonical(in).dynamic, form == JG_FORM_GENERIC ? 0 : rows[i].row);
+            in.order = JG_COL_MAJOR;
+            assert_int_equal(canonical(in).dynamic, form == JG_FORM_GENERIC ? 0 : rows[i].col);
+        }
+}
+
+static void the_compile_policy_is_checked_and_left_out(void **state)
+{
+    (void)state;
+    const problem without = canonical((jg_problem){.m = 2, .n = 3, .k = 5});
+    for (jg_compile compile = JG_COMPILE_DEFAULT; compile <= JG_COMPILE_BACKGROUND; compile++) {
+        const problem with = canonical((jg_problem){.m = 2, .n = 3, .k = 5, .compile = compile});
+        assert_memory_equal(&with, &without, sizeof with);
+    }
+}
+
 static void batch_zero_means_one_unless_a_stride_is_set(void **state)
 {
     (void)state;
@@ -160,6 +194,11 @@ static const struct {
     {P(.op_b = 7), JG_ERR_VALUE, "op_b = 7"},
     {P(.order = 2), JG_ERR_VALUE, "order = 2"},
     {P(.form = 3), JG_ERR_VALUE, "form = 3"},
+    {P(.dynamic = 16), JG_ERR_VALUE, "dynamic = 16"},
+    {P(.dynamic = 0x80000001u), JG_ERR_VALUE, "dynamic = 2147483649"},
+    {P(.dynamic = 16, .form = JG_FORM_GENERIC), JG_ERR_VALUE, "JG_DYNAMIC_M"},
+    {P(.compile = 4), JG_ERR_VALUE, "compile = 4"},
+    {P(.compile = 4), JG_ERR_VALUE, "JG_COMPILE_WAIT"},
     {P(.reserved = 1), JG_ERR_VALUE, "reserved = 1"},
     {P(.align_bytes = 3), JG_ERR_VALUE, "align_bytes = 3"},
     {P(.align_bytes = 8192), JG_ERR_VALUE, "align_bytes = 8192"},
@@ -263,6 +302,8 @@ int main(void)
         cmocka_unit_test(the_nearest_combination_is_named),
         cmocka_unit_test(column_major_is_the_transposed_product),
         cmocka_unit_test(column_major_default_leading_dimensions),
+        cmocka_unit_test(dynamic_dimensions_follow_the_swap),
+        cmocka_unit_test(the_compile_policy_is_checked_and_left_out),
         cmocka_unit_test(batch_zero_means_one_unless_a_stride_is_set),
         cmocka_unit_test(strides_of_one_item_do_not_count),
         cmocka_unit_test(empty_problems_are_known_and_still_checked),

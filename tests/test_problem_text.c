@@ -22,7 +22,8 @@ static void assert_same_members(const jg_problem *x, const jg_problem *y)
     assert_true(x->op_a == y->op_a && x->op_b == y->op_b && x->order == y->order && x->form == y->form);
     assert_true(x->lda == y->lda && x->ldb == y->ldb && x->ldc == y->ldc);
     assert_true(x->stride_a == y->stride_a && x->stride_b == y->stride_b && x->stride_c == y->stride_c);
-    assert_true(x->align_bytes == y->align_bytes && x->reserved == y->reserved);
+    assert_true(x->align_bytes == y->align_bytes && x->dynamic == y->dynamic && x->compile == y->compile);
+    assert_true(x->reserved == y->reserved);
 }
 
 #define F16 .type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F16
@@ -63,6 +64,15 @@ static const struct {
     {"8:align=4", {.m = 8, .n = 8, .k = 8, .align_bytes = 4}, NULL},
     {"8:align=16", {.m = 8, .n = 8, .k = 8, .align_bytes = 16}, "8"},
     {"8:align=256", {.m = 8, .n = 8, .k = 8, .align_bytes = 256}, "8"},
+    {"17x768x768:f16:dyn=m", {.m = 17, .n = 768, .k = 768, F16, .dynamic = JG_DYNAMIC_M}, NULL},
+    {"8x9x7:dyn=bkn", {.m = 8, .n = 9, .k = 7, .dynamic = JG_DYNAMIC_N | JG_DYNAMIC_K | JG_DYNAMIC_BATCH}, "8x9x7:dyn=nkb"},
+    {"8:dyn=mnkb:align=4",
+     {.m = 8, .n = 8, .k = 8, .align_bytes = 4, .dynamic = JG_DYNAMIC_M | JG_DYNAMIC_N | JG_DYNAMIC_K | JG_DYNAMIC_BATCH},
+     "8:align=4:dyn=mnkb"},
+    {"8x9x7:col:dyn=m", {.m = 8, .n = 9, .k = 7, .order = JG_COL_MAJOR, .dynamic = JG_DYNAMIC_M}, NULL}, /* the caller's own m */
+    {"8x9x7:col:dyn=nk", {.m = 8, .n = 9, .k = 7, .order = JG_COL_MAJOR, .dynamic = JG_DYNAMIC_N | JG_DYNAMIC_K}, NULL},
+    {"8:specialised:dyn=k", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_SPECIALISED, .dynamic = JG_DYNAMIC_K}, NULL},
+    {"8:generic:dyn=k", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_GENERIC, .dynamic = JG_DYNAMIC_K}, "8:generic"}, /* no difference */
     /* Dense strides are filled in, of the leading dimensions where given; others and sharing are written out. */
     {"2x3x5x4", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_a = 10, .stride_b = 15, .stride_c = 6}, NULL},
     {"2x3x5x4:lda=8:ldc=4",
@@ -144,6 +154,15 @@ static const struct {
     {"8:lda=9223372036854775808", JG_ERR_PARSE, "\"lda=9223372036854775808\""},
     {"8:ldd=9", JG_ERR_PARSE, "\"ldd=9\""},
     {"8:align=4294967296", JG_ERR_PARSE, "\"align=4294967296\""},
+    {"8:dyn=", JG_ERR_PARSE, "\"dyn=\" needs one or more of the letters"},
+    {"8:dyn", JG_ERR_PARSE, "\"dyn\" is not known"},
+    {"8:dyn=x", JG_ERR_PARSE, "\"dyn=x\" needs"},
+    {"8:dyn=M", JG_ERR_PARSE, "\"dyn=M\" needs"},
+    {"8:dyn=mm", JG_ERR_PARSE, "\"dyn=mm\" needs"},
+    {"8:dyn=mnm", JG_ERR_PARSE, "\"dyn=mnm\" needs"},
+    {"8:dyn=mn,k", JG_ERR_PARSE, "\"dyn=mn,k\" needs"},
+    {"8:dyn=7", JG_ERR_PARSE, "\"dyn=7\" needs"},
+    {"8:dyn=m:dyn=n", JG_ERR_PARSE, "\"dyn=n\" says again"},
     {"8:f16:f16", JG_ERR_PARSE, "\"f16\" says again"},
     {"8:nn:row:tt", JG_ERR_PARSE, "\"tt\" says again"},
     {"8:row:col", JG_ERR_PARSE, "\"col\" says again"},
@@ -184,7 +203,7 @@ static void words_not_given_keep_what_was_there(void **state)
     (void)state;
     const jg_problem defaults = {.m = 1, .batch = 3, .type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F32, .op_b = JG_T,
                                  .order = JG_COL_MAJOR, .form = JG_FORM_GENERIC, .ldc = 100, .stride_a = 1000,
-                                 .align_bytes = 8};
+                                 .align_bytes = 8, .dynamic = JG_DYNAMIC_N, .compile = JG_COMPILE_NEVER};
     jg_problem p = defaults, expected = defaults;
     assert_int_equal(jg_problem_parse("10x20x30:specialised", &p), JG_OK);
     expected.m = 10;
@@ -213,6 +232,8 @@ static jg_problem random_problem(uint64_t *random)
     if (PICK(4) == 0) p.n = p.k = p.m;
     if (PICK(2)) p.type_b = p.type_a;
     if (PICK(2)) p.align_bytes = 1u << PICK(13);
+    if (PICK(2)) p.dynamic = (uint32_t)PICK(16);
+    p.compile = PICK(4);
     int64_t longest = p.m > p.n ? p.m : p.n;
     if (p.k > longest) longest = p.k;
     if (PICK(2)) p.lda = longest + 1 + (int64_t)PICK(9);
@@ -233,7 +254,7 @@ static void writing_and_reading_are_inverse(void **state)
 {
     (void)state;
     uint64_t random = 2024;
-    int batched = 0, tried = 0;
+    int batched = 0, dynamic = 0, tried = 0;
     while (tried < 20000) {
         jg_problem p = random_problem(&random), back = {0};
         problem before, after;
@@ -241,6 +262,7 @@ static void writing_and_reading_are_inverse(void **state)
         if (problem_canonicalise(&p, &before) == JG_ERR_OVERFLOW) continue; /* 2^31 rows of 2^31 f32 */
         tried++;
         batched += p.batch > 1;
+        dynamic += before.dynamic != 0 && before.swapped;
         if (jg_problem_format(&p, text, sizeof text, NULL)) fail_msg("%s", jg_last_error());
         if (jg_problem_parse(text, &back)) fail_msg("%s", jg_last_error());
         assert_int_equal(problem_canonicalise(&back, &after), JG_OK);
@@ -248,7 +270,7 @@ static void writing_and_reading_are_inverse(void **state)
         assert_int_equal(jg_problem_format(&back, again, sizeof again, NULL), JG_OK);
         assert_string_equal(text, again);
     }
-    assert_true(batched > 4000);
+    assert_true(batched > 4000 && dynamic > 1000);
 }
 
 static void the_longest_text_fits(void **state)
@@ -259,12 +281,24 @@ static void the_longest_text_fits(void **state)
                     .op_b = JG_T, .order = JG_COL_MAJOR, .form = JG_FORM_SPECIALISED, .lda = INT64_MAX,
                     .ldb = INT64_MAX, .ldc = INT64_C(4000000000000000000), .stride_a = INT64_C(4000000000000000000),
                     .stride_b = INT64_C(4000000000000000001), .stride_c = INT64_C(4000000000000000001),
-                    .align_bytes = 8};
+                    .align_bytes = 8, .dynamic = DYNAMIC_ALL};
     char text[256];
     size_t length;
     assert_int_equal(jg_problem_format(&p, text, sizeof text, &length), JG_OK);
     assert_true(length > 170 && length < 256);
     assert_int_equal(strlen(text), length);
+}
+
+/* A policy of the call is no part of the problem. */
+static void the_compile_policy_is_not_written(void **state)
+{
+    (void)state;
+    jg_problem p = {.m = 4, .n = 4, .k = 4, .compile = JG_COMPILE_WAIT};
+    char text[256];
+    assert_int_equal(jg_problem_format(&p, text, sizeof text, NULL), JG_OK);
+    assert_string_equal(text, "4");
+    p.compile = (jg_compile)9;
+    assert_int_equal(jg_problem_format(&p, text, sizeof text, NULL), JG_ERR_VALUE);
 }
 
 static void short_buffers_cut_as_snprintf_does(void **state)
@@ -301,7 +335,7 @@ static void bad_arguments(void **state)
 static void no_string_does_harm(void **state)
 {
     (void)state;
-    static const char alphabet[] = "0123456789x:=.-fbntrowcldasg \n\xff\x80%";
+    static const char alphabet[] = "0123456789x:=.-fbntrowcldasgmky \n\xff\x80%";
     uint64_t random = 7;
     int taken = 0;
     for (int round = 0; round < 100000; round++) {
@@ -396,6 +430,7 @@ int main(void)
         cmocka_unit_test(words_not_given_keep_what_was_there),
         cmocka_unit_test(writing_and_reading_are_inverse),
         cmocka_unit_test(the_longest_text_fits),
+        cmocka_unit_test(the_compile_policy_is_not_written),
         cmocka_unit_test(short_buffers_cut_as_snprintf_does),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(no_string_does_harm),
