@@ -38,6 +38,15 @@ static char op_letter(uint8_t trans)
     return trans == SPEC_ARGUMENT ? 'x' : trans ? 't' : 'n';
 }
 
+/* A size in a name. */
+static const char *size_text(int64_t size, char text[24])
+{
+    size_t n = 0;
+    if (size) text_append(text, 24, &n, "%lld", (long long)size);
+    else text_append(text, 24, &n, "x");
+    return text;
+}
+
 void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
 {
     size_t n = 0;
@@ -52,8 +61,9 @@ void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
     else if (s->vec_a == s->vec_b) text_append(name, size, &n, "_a%d", s->vec_a);
     else text_append(name, size, &n, "_a%d_%d", s->vec_a, s->vec_b);
     if (s->form == JG_FORM_GENERIC) return;
-    text_append(name, size, &n, "_m%lldn%lldk%lld", (long long)s->m, (long long)s->n, (long long)s->k);
-    text_append(name, size, &n, "_l%lld_%lld_%lld", (long long)s->lda, (long long)s->ldb, (long long)s->ldc);
+    char x[3][24];
+    text_append(name, size, &n, "_m%sn%sk%s", size_text(s->m, x[0]), size_text(s->n, x[1]), size_text(s->k, x[2]));
+    text_append(name, size, &n, "_l%s_%s_%s", size_text(s->lda, x[0]), size_text(s->ldb, x[1]), size_text(s->ldc, x[2]));
     text_append(name, size, &n, "%s%s", s->vec_c ? "_c4" : "_c1", s->single ? "" : "_b");
 }
 
@@ -82,12 +92,12 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
         {"JG_TYPE_C", s->type_c, s->type_c == SPEC_ARGUMENT},
         {"JG_VEC_C", s->vec_c, s->vec_c == SPEC_ARGUMENT},
         {"JG_SINGLE", 1, !s->single},
-        {"JG_M", s->m, s->form == JG_FORM_GENERIC},
-        {"JG_N", s->n, s->form == JG_FORM_GENERIC},
-        {"JG_K", s->k, s->form == JG_FORM_GENERIC},
-        {"JG_LDA", s->lda, s->form == JG_FORM_GENERIC},
-        {"JG_LDB", s->ldb, s->form == JG_FORM_GENERIC},
-        {"JG_LDC", s->ldc, s->form == JG_FORM_GENERIC},
+        {"JG_M", s->m, !s->m},
+        {"JG_N", s->n, !s->n},
+        {"JG_K", s->k, !s->k},
+        {"JG_LDA", s->lda, !s->lda},
+        {"JG_LDB", s->ldb, !s->ldb},
+        {"JG_LDC", s->ldc, !s->ldc},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (!rows[i].leave_out) text_append(text, size, &n, "#define %s %lld\n", rows[i].macro, (long long)rows[i].value);

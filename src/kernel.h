@@ -35,7 +35,9 @@ typedef struct kernel_spec {
     uint8_t vec_c;              /* 1 if four neighbours of C may be stored at once, 0, or SPEC_ARGUMENT */
     uint8_t single;             /* 1 if the batch is known to be one item */
     tile tile;
-    int64_t m, n, k, lda, ldb, ldc; /* 0 in generic form */
+    /* 0: a launch argument, as all are in generic form. No constant is 0: an empty product has no kernel, a leading dimension
+     * is 1 or more, and k = 0 is left to the launch. */
+    int64_t m, n, k, lda, ldb, ldc;
 } kernel_spec;
 
 typedef struct kernel_key {

@@ -77,6 +77,20 @@ static kernel_spec generic_spec(int family, int number, jg_type type, const tile
     return s;
 }
 
+/* Leaves out of a specialised kernel what changes from call to call: the dynamic dimensions, and the leading dimension of each
+ * matrix whose stored rows are one of them long. */
+static void leave_to_launch(const problem *p, kernel_spec *s)
+{
+    const int m = p->dynamic & JG_DYNAMIC_M, n = p->dynamic & JG_DYNAMIC_N, k = p->dynamic & JG_DYNAMIC_K;
+    if (m) s->m = 0;
+    if (n) s->n = 0;
+    if (k) s->k = 0;
+    if (p->op_a == JG_T ? m : k) s->lda = 0;
+    if (p->op_b == JG_T ? k : n) s->ldb = 0;
+    if (n) s->ldc = 0;
+    if (p->dynamic & JG_DYNAMIC_BATCH) s->single = 0;
+}
+
 static kernel_spec specialised_spec(int family, int number, const problem *p, access_widths access, const tile *t)
 {
     kernel_spec s;
@@ -99,6 +113,7 @@ static kernel_spec specialised_spec(int family, int number, const problem *p, ac
     s.lda = p->lda;
     s.ldb = p->ldb;
     s.ldc = p->ldc;
+    leave_to_launch(p, &s);
     if (family == FAMILY_SIMT && p->type_a != JG_F32) s.vec_a = s.vec_b = 2;
     return s;
 }
@@ -131,10 +146,35 @@ static double tile_rate(const kernel_spec *s, const arch *a)
     return 1.0 / (1.0 / a->mma_per_clock + 0.5 / by_shared);
 }
 
+static int64_t power_of_two_from(int64_t size)
+{
+    int64_t power = 1;
+    while (power < size) power *= 2;
+    return power;
+}
+
+/* The sizes that a kernel is priced for. Of a dimension that it leaves to the launch, the next power of two: so that a size
+ * that changes chooses among few kernels, at most one for each power. */
+static problem priced_sizes(const problem *p, const kernel_spec *s)
+{
+    problem q = *p;
+    if (s->form != JG_FORM_SPECIALISED) return q;
+    if (p->dynamic & JG_DYNAMIC_M) q.m = power_of_two_from(p->m);
+    if (p->dynamic & JG_DYNAMIC_N) q.n = power_of_two_from(p->n);
+    if (p->dynamic & JG_DYNAMIC_K) q.k = power_of_two_from(p->k);
+    if (p->dynamic & JG_DYNAMIC_BATCH) q.batch = power_of_two_from(p->batch);
+    return q;
+}
+
+static int64_t count_tiles(const problem *p, const tile *t)
+{
+    return ceil_div(p->m, t->m) * ceil_div(p->n, t->n);
+}
+
 static double price(const problem *p, const limits *l, const plan *c)
 {
     const tile *t = &c->spec.tile;
-    const double blocks = (double)c->grid_x * (double)p->batch;
+    const double blocks = (double)count_tiles(p, t) * (double)p->batch;
     const double steps = (double)ceil_div(p->k, t->k);
     double resident = blocks / l->sm_count;
     resident = resident < 1 ? 1 : resident > c->blocks_per_sm ? c->blocks_per_sm : (double)ceil_div((int64_t)blocks, l->sm_count);
@@ -153,10 +193,11 @@ void plan_complete(const problem *p, const limits *l, plan *c)
     c->registers = kernel_registers(&c->spec);
     int by_shared;
     c->blocks_per_sm = plan_occupancy(l, c->threads, c->registers, c->shared_bytes, &by_shared);
-    c->grid_x = ceil_div(p->m, c->spec.tile.m) * ceil_div(p->n, c->spec.tile.n);
+    c->grid_x = count_tiles(p, &c->spec.tile);
     c->grid_y = p->batch < MAX_GRID_Y ? p->batch : MAX_GRID_Y;
     c->waves = c->blocks_per_sm ? (double)c->grid_x * (double)p->batch / ((double)c->blocks_per_sm * l->sm_count) : 0;
-    c->cost = c->blocks_per_sm ? price(p, l, c) : 0;
+    const problem sizes = priced_sizes(p, &c->spec);
+    c->cost = c->blocks_per_sm ? price(&sizes, l, c) : 0;
 }
 
 /* The kernel a table row stands for, or 0 if the row is not for this form and access. */

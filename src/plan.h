@@ -2,7 +2,8 @@
  *
  * Candidates are the tiles of the architecture's table, for each family that computes the types. Each must pass the
  * legality rules (plan_rules.c); the cheapest by a simple cost model wins. Problem and device alone decide, so the
- * same call gives the same plan on a build host and on the device. */
+ * same call gives the same plan on a build host and on the device. A dynamic dimension is priced as the next power of two, so
+ * that one kernel serves all of its values between two powers; what is legal and the grid are of the value itself. */
 #ifndef JG_PLAN_H
 #define JG_PLAN_H
 

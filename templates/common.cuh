@@ -1,5 +1,5 @@
-// Shared by every kernel family: the launch arguments, the sizes (launch parameters in a generic
-// kernel, constants in a specialised one), and the way a finished sum becomes an element of C.
+// Shared by every kernel family: the launch arguments, the sizes (each a launch parameter or a
+// constant; in a generic kernel all are launch parameters), and the way a finished sum becomes an element of C.
 //
 // The library renders a kernel as: #define lines + this file + one family. README.md explains every
 // macro. Nothing may be #included: compile time, and devices without CUDA headers.
@@ -32,20 +32,35 @@ struct jg_args {
 #define JG_TYPE_F16 2
 #define JG_TYPE_BF16 3
 
-// Sizes: constants where the renderer gave them, else launch arguments.
+// Sizes: each by itself a constant where the renderer gave it, else a launch argument of the same type.
 #ifdef JG_M
 #define DIM_M ((u32)JG_M)
-#define DIM_N ((u32)JG_N)
-#define DIM_K ((u32)JG_K)
-#define LDA ((i64)JG_LDA)
-#define LDB ((i64)JG_LDB)
-#define LDC ((i64)JG_LDC)
 #else
 #define DIM_M args.m
+#endif
+#ifdef JG_N
+#define DIM_N ((u32)JG_N)
+#else
 #define DIM_N args.n
+#endif
+#ifdef JG_K
+#define DIM_K ((u32)JG_K)
+#else
 #define DIM_K args.k
+#endif
+#ifdef JG_LDA
+#define LDA ((i64)JG_LDA)
+#else
 #define LDA args.lda
+#endif
+#ifdef JG_LDB
+#define LDB ((i64)JG_LDB)
+#else
 #define LDB args.ldb
+#endif
+#ifdef JG_LDC
+#define LDC ((i64)JG_LDC)
+#else
 #define LDC args.ldc
 #endif
 

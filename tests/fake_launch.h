@@ -80,8 +80,21 @@ static void set(void *base, int type, int64_t at, float value)
 typedef struct promise {
     int is_mma, type_in, type_c, trans_a, trans_b, vec_a, vec_b, vec_c, batched, is_specialised;
     int tile_m, tile_n, tile_k, part_m, part_n, stages;
-    long long m, n, k, lda, ldb, ldc;
+    long long m, n, k, lda, ldb, ldc; /* also -1 there */
 } promise;
+
+/* A size of a name, after the text that leads it in; x: -1. */
+static int take_size(const char **at, const char *lead, long long *size)
+{
+    int used = 0;
+    if (strncmp(*at, lead, strlen(lead)) != 0) return 0;
+    *at += strlen(lead);
+    *size = -1;
+    if (**at == 'x') used = 1;
+    else if (sscanf(*at, "%lld%n", size, &used) != 1 || *size < 1) return 0;
+    *at += used;
+    return 1;
+}
 
 static int take_type(const char **at)
 {
@@ -101,7 +114,7 @@ static int take_type(const char **at)
 static int read_name(const char *name, promise *p)
 {
     int number, used = 0;
-    char family[8], trans[2], kind, vec_c;
+    char family[8], trans[2], kind;
     *p = (promise){.vec_a = -1, .vec_b = -1, .vec_c = -1, .batched = -1};
     if (sscanf(name, "jg_sm%d_%7[a-z]_%n", &number, family, &used) != 2 || !used) return 0;
     p->is_mma = strcmp(family, "mma") == 0;
@@ -125,9 +138,12 @@ static int read_name(const char *name, promise *p)
     }
     if (!*at) return 1;
     p->is_specialised = 1;
-    if (sscanf(at, "_m%lldn%lldk%lld_l%lld_%lld_%lld_c%c%n", &p->m, &p->n, &p->k, &p->lda, &p->ldb, &p->ldc, &vec_c, &used) != 7) return 0;
-    p->vec_c = vec_c == '4';
-    p->batched = strcmp(at + used, "_b") == 0;
+    if (!take_size(&at, "_m", &p->m) || !take_size(&at, "n", &p->n) || !take_size(&at, "k", &p->k) ||
+        !take_size(&at, "_l", &p->lda) || !take_size(&at, "_", &p->ldb) || !take_size(&at, "_", &p->ldc))
+        return 0;
+    if (strncmp(at, "_c", 2) != 0) return 0;
+    p->vec_c = at[2] == '4';
+    p->batched = strcmp(at + 3, "_b") == 0;
     return 1;
 }
 
@@ -185,7 +201,10 @@ static CUresult check_arguments(const promise *p, const fake_launch *l, char *fa
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: flags %x of another op", l->kernel, a->flags);
     if (!type_c || (p->type_c >= 0 && type_c != p->type_c))
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: flags %x of another type of C", l->kernel, a->flags);
-    if (p->is_specialised && (a->m != p->m || a->n != p->n || a->k != p->k || a->lda != p->lda || a->ldb != p->ldb || a->ldc != p->ldc))
+    const long long sizes[][2] = {{p->m, a->m}, {p->n, a->n}, {p->k, a->k}, {p->lda, a->lda}, {p->ldb, a->ldb}, {p->ldc, a->ldc}};
+    int others = 0;
+    for (int i = 0; i < 6; i++) others += sizes[i][0] != -1 && sizes[i][0] != sizes[i][1];
+    if (p->is_specialised && others)
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: launched with %ux%ux%u", l->kernel, a->m, a->n, a->k);
     if (p->batched == 0 && a->batch != 1)
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: launched for %u items", l->kernel, a->batch);

@@ -43,7 +43,8 @@ static void print_log(void *user, jg_log_level level, const char *text)
 static int open_gpu(void **state)
 {
     (void)state;
-    const jg_options options = {.device = JG_DEVICE_CUDA, .log = print_log, .log_level = JG_LOG_WARNING, .memory_max_kernels = 100000};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .log = print_log,
+                                .log_level = JG_LOG_WARNING, .memory_max_kernels = 100000};
     if (jg_open(&options, &gpu) != JG_OK) {
         snprintf(why_not, sizeof why_not, "%s", jg_last_error());
         return 0;
@@ -321,6 +322,91 @@ static void test_batches(void **state)
     run_trials(&t);
 }
 
+/* Problems whose dynamic dimensions move from call to call; the others stand still. */
+enum { CALLS = 6 };
+static const int64_t moving[2][CALLS] = {
+    {33, 40, 47, 52, 64, 130},  /* all access widths; two powers of two */
+    {40, 48, 56, 64, 136, 192}, /* one access width */
+};
+static const struct {
+    uint32_t dynamic;
+    unsigned ops;
+    jg_order order;
+    int sizes;      /* row of `moving` */
+    int shift;      /* operands start one element further */
+    size_t kernels; /* at most: one for each power of two and, where rows change, for each access width */
+} series[] = {
+    {JG_DYNAMIC_M, 0, JG_ROW_MAJOR, 0, 0, 2},
+    {JG_DYNAMIC_M, 1, JG_ROW_MAJOR, 0, 0, 5},
+    {JG_DYNAMIC_M, 2, JG_COL_MAJOR, 1, 0, 2},
+    {JG_DYNAMIC_N, 0, JG_ROW_MAJOR, 0, 0, 5},
+    {JG_DYNAMIC_N, 2, JG_COL_MAJOR, 0, 1, 2},
+    {JG_DYNAMIC_K, 0, JG_ROW_MAJOR, 0, 0, 5},
+    {JG_DYNAMIC_K, 3, JG_COL_MAJOR, 1, 0, 2},
+    {JG_DYNAMIC_BATCH, 0, JG_ROW_MAJOR, 1, 0, 2},
+    {JG_DYNAMIC_M | JG_DYNAMIC_K, 1, JG_ROW_MAJOR, 0, 1, 4},
+    {DYNAMIC_ALL, 0, JG_COL_MAJOR, 1, 0, 4},
+    {DYNAMIC_ALL, 3, JG_ROW_MAJOR, 0, 1, 4},
+};
+
+static jg_problem moved(size_t s, size_t y, size_t call)
+{
+    const int64_t *sizes = moving[series[s].sizes];
+    const uint32_t dynamic = series[s].dynamic;
+    jg_problem p = {.m = 72, .n = 56, .k = 104, .batch = 2, .type_a = types[y][0], .type_c = types[y][1],
+                    .op_a = (jg_op)(series[s].ops & 1), .op_b = (jg_op)(series[s].ops >> 1), .order = series[s].order,
+                    .form = JG_FORM_SPECIALISED, .dynamic = dynamic};
+    if (dynamic & JG_DYNAMIC_M) p.m = sizes[call];
+    if (dynamic & JG_DYNAMIC_N) p.n = sizes[(call + 1) % CALLS];
+    if (dynamic & JG_DYNAMIC_K) p.k = sizes[(call + 2) % CALLS];
+    if (dynamic & JG_DYNAMIC_BATCH) p.batch = 1 + sizes[call] % 5;
+    reference_pack(&p);
+    return p;
+}
+
+/* Few kernels are made for sizes that move, and each gives the bits of the generic kernel, and so of the one that has the sizes
+ * as constants. */
+static void test_dynamic_dimensions(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const size_t some_types[] = {0, 1, 4};
+    trials constant = {0}, dynamic = {0};
+    size_t turn = 0;
+    for (size_t s = 0; s < sizeof series / sizeof series[0]; s++)
+        for (size_t i = 0; i < 3; i++) {
+            const size_t y = some_types[i];
+            const size_t misalign = !series[s].shift ? 0 : types[y][1] == JG_F32 ? 4 : 2;
+            if (turn++ % stride) continue;
+            jg_problem calls[CALLS];
+            for (size_t call = 0; call < CALLS; call++) {
+                jg_problem p = calls[call] = moved(s, y, call);
+                calls[call].align_bytes = misalign ? (uint32_t)misalign : 16;
+                add(&dynamic, (trial){p, REFERENCE_UNIFORM, misalign, 1.25f, call % 2 ? 0.5f : 0});
+                p.dynamic = 0;
+                if (call == s % CALLS) add(&constant, (trial){p, REFERENCE_UNIFORM, misalign, 1.25f, call % 2 ? 0.5f : 0});
+            }
+            jg_prewarm_result made = {0};
+            must(&calls[0], jg_prewarm(gpu, calls, CALLS, NULL, &made));
+            const size_t kernels = made.compiled + made.cached;
+            if (kernels > series[s].kernels) complain(&calls[0], "%zu kernels for %d calls, not %zu", kernels, CALLS, series[s].kernels);
+        }
+    run_trials(&constant);
+    /* By now every generic kernel that serves the sizes is there too, or is made by these. */
+    for (size_t i = 0; i < dynamic.count; i++) {
+        jg_problem generic = dynamic.list[i].problem;
+        generic.form = JG_FORM_GENERIC;
+        generic.align_bytes = dynamic.list[i].misalign ? (uint32_t)dynamic.list[i].misalign : 16;
+        must(&generic, jg_prewarm(gpu, &generic, 1, NULL, NULL));
+    }
+    jg_stats before, after;
+    jg_cache_stats(gpu, &before);
+    run_trials(&dynamic);
+    jg_cache_stats(gpu, &after);
+    assert_int_equal(after.kernels, before.kernels);
+    assert_int_equal(after.compiles, before.compiles);
+}
+
 static void test_exact_sums(void **state)
 {
     (void)state;
@@ -570,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_all_ops_and_types),
         cmocka_unit_test(test_leading_dimensions_and_alignments),
         cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_dynamic_dimensions),
         cmocka_unit_test(test_exact_sums),
         cmocka_unit_test(test_large_and_odd),
         cmocka_unit_test(test_every_tile_gives_the_same_bits),

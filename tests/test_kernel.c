@@ -27,7 +27,7 @@ static kernel_spec base_spec(void)
 }
 
 /* One spec for every member changed by the least amount, and the base itself. */
-#define VARIANTS 24
+#define VARIANTS 30
 static void make_variants(kernel_spec v[VARIANTS])
 {
     for (int i = 0; i < VARIANTS; i++) v[i] = base_spec();
@@ -54,6 +54,13 @@ static void make_variants(kernel_spec v[VARIANTS])
     v[21].lda++;
     v[22].ldb++;
     v[23].ldc++;
+    /* Each left to the launch. */
+    v[24].m = 0;
+    v[25].n = 0;
+    v[26].k = 0;
+    v[27].lda = 0;
+    v[28].ldb = 0;
+    v[29].ldc = 0;
 }
 
 static void test_every_member_is_in_the_key(void **state)
@@ -133,6 +140,31 @@ static void test_names(void **state)
     assert_string_equal(name, "jg_sm87_mma_f16f16x_xx_128x64x32_w64x32_s3_a2");
 }
 
+/* What is left to the launch is an x in the name, and its macro is missing; every choice of six, so that none follows another. */
+static void test_each_size_by_itself_can_be_left_to_the_launch(void **state)
+{
+    (void)state;
+    static const char *const macros[] = {"JG_M ", "JG_N ", "JG_K ", "JG_LDA ", "JG_LDB ", "JG_LDC "};
+    for (unsigned left = 0; left < 64; left++) {
+        kernel_spec s = base_spec();
+        int64_t *const sizes[] = {&s.m, &s.n, &s.k, &s.lda, &s.ldb, &s.ldc};
+        char name[KERNEL_NAME_BYTES], text[2048], parts[6][24], expected[160];
+        for (int i = 0; i < 6; i++) {
+            if (left >> i & 1) *sizes[i] = 0;
+            if (*sizes[i]) snprintf(parts[i], sizeof parts[i], "%lld", (long long)*sizes[i]);
+            else strcpy(parts[i], "x");
+        }
+        snprintf(expected, sizeof expected, "_m%sn%sk%s_l%s_%s_%s_c4", parts[0], parts[1], parts[2], parts[3], parts[4],
+                 parts[5]);
+        kernel_format_name(&s, name);
+        assert_non_null(strstr(name, "_a16_m"));
+        assert_string_equal(strstr(name, "_a16_m") + 4, expected);
+        kernel_render_defines(&s, text, sizeof text);
+        for (int i = 0; i < 6; i++) assert_true((strstr(text, macros[i]) == NULL) == (left >> i & 1));
+        assert_non_null(strstr(text, "#define JG_VEC_C 1\n"));
+    }
+}
+
 static void test_longest_name_fits(void **state)
 {
     (void)state;
@@ -161,6 +193,7 @@ static void test_defines(void **state)
     assert_non_null(strstr(text, "#define JG_TRANS_A 0\n"));
     assert_non_null(strstr(text, "#define JG_SINGLE 1\n"));
     s.form = JG_FORM_GENERIC;
+    s.m = s.n = s.k = s.lda = s.ldb = s.ldc = 0;
     s.single = 0;
     s.trans_a = s.trans_b = s.type_c = s.vec_c = SPEC_ARGUMENT;
     kernel_render_defines(&s, text, sizeof text);
@@ -193,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_key_does_not_depend_on_padding_or_run),
         cmocka_unit_test(test_key_layout_is_pinned),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_each_size_by_itself_can_be_left_to_the_launch),
         cmocka_unit_test(test_longest_name_fits),
         cmocka_unit_test(test_defines),
         cmocka_unit_test(test_resources),

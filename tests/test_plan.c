@@ -196,6 +196,162 @@ static void test_batch_larger_than_a_grid(void **state)
     assert_int_equal(chosen.spec.single, 0);
 }
 
+/* A problem with dynamic dimensions, planned with 16-byte pointers. */
+static plan plan_dynamic(jg_problem in, const limits *l)
+{
+    problem p;
+    plan chosen;
+    assert_int_equal(problem_canonicalise(&in, &p), JG_OK);
+    assert_int_equal(plan_choose(&p, plan_access(&p, 16, 16, 16), JG_FORM_SPECIALISED, l, &chosen), JG_OK);
+    return chosen;
+}
+
+/* A leading dimension follows the dimension that stored rows are long; the rest stays constant. */
+static void test_dynamic_dimensions_are_left_to_the_launch(void **state)
+{
+    (void)state;
+    const limits l = of(87);
+    for (uint32_t dynamic = 0; dynamic <= DYNAMIC_ALL; dynamic++)
+        for (unsigned ops = 0; ops < 4; ops++)
+            for (int64_t batch = 1; batch <= 3; batch += 2) {
+                const jg_problem in = {.m = 40, .n = 48, .k = 56, .batch = batch, .type_a = JG_F16, .op_a = (jg_op)(ops & 1),
+                                       .op_b = (jg_op)(ops >> 1), .lda = 80, .ldb = 88, .ldc = 96, .stride_c = 40 * 96,
+                                       .dynamic = dynamic};
+                const kernel_spec s = plan_dynamic(in, &l).spec;
+                const int m = (dynamic & JG_DYNAMIC_M) != 0, n = (dynamic & JG_DYNAMIC_N) != 0, k = (dynamic & JG_DYNAMIC_K) != 0;
+                assert_int_equal(s.m, m ? 0 : 40);
+                assert_int_equal(s.n, n ? 0 : 48);
+                assert_int_equal(s.k, k ? 0 : 56);
+                assert_int_equal(s.lda, (in.op_a ? m : k) ? 0 : 80);
+                assert_int_equal(s.ldb, (in.op_b ? k : n) ? 0 : 88);
+                assert_int_equal(s.ldc, n ? 0 : 96);
+                assert_int_equal(s.single, batch == 1 && !(dynamic & JG_DYNAMIC_BATCH));
+                assert_int_equal(s.form, JG_FORM_SPECIALISED);
+                assert_int_equal(s.vec_a, 16);
+            }
+    /* To a column-major problem's kernel, the caller's m is n. */
+    const jg_problem columns = {.m = 40, .n = 48, .k = 56, .order = JG_COL_MAJOR, .dynamic = JG_DYNAMIC_M};
+    const kernel_spec s = plan_dynamic(columns, &l).spec;
+    assert_true(s.m == 48 && s.n == 0 && s.ldc == 0 && s.ldb == 0 && s.lda == 56);
+    /* k = 0 is no constant either, so that 0 says the same everywhere. */
+    assert_int_equal(plan_dynamic((jg_problem){.m = 40, .n = 48}, &l).spec.k, 0);
+}
+
+/* The keys of the kernels met so far. */
+typedef struct met_keys {
+    kernel_key list[64];
+    size_t count;
+} met_keys;
+
+/* Returns 1 if the key is a new one. */
+static int meet(met_keys *met, kernel_spec spec)
+{
+    kernel_key key;
+    kernel_encode_key(&spec, &key);
+    for (size_t i = 0; i < met->count; i++)
+        if (memcmp(&met->list[i], &key, sizeof key) == 0) return 0;
+    assert_true(met->count < sizeof met->list / sizeof met->list[0]);
+    met->list[met->count++] = key;
+    return 1;
+}
+
+/* One dimension runs from 1 to 1024 or more, as `dynamic` says; the others stand still. */
+static void move(jg_problem *p, uint32_t dynamic, int64_t size)
+{
+    if (dynamic & JG_DYNAMIC_M) p->m = size;
+    if (dynamic & JG_DYNAMIC_N) p->n = size;
+    if (dynamic & JG_DYNAMIC_K) p->k = size;
+    if (dynamic & JG_DYNAMIC_BATCH) {
+        p->batch = size;
+        p->stride_a = p->m * p->k, p->stride_b = p->k * p->n, p->stride_c = p->m * p->n;
+    }
+}
+
+static void test_a_moving_size_makes_few_kernels(void **state)
+{
+    (void)state;
+    static const jg_type each[] = {JG_F32, JG_F16};
+    for (size_t a = 0; arch_at(a); a++)
+        for (size_t y = 0; y < 2; y++)
+            for (int bit = 0; bit < 4; bit++) {
+                const limits l = of(arch_at(a)->number);
+                jg_problem p = {.m = 192, .n = 768, .k = 256, .type_a = each[y], .dynamic = 1u << bit};
+                met_keys met = {.count = 0};
+                /* Multiples of 8, so that the access widths stand still too; then every size, where no row follows it. */
+                for (int64_t size = 8; size <= 1024; size += 8) {
+                    move(&p, p.dynamic, size);
+                    const int new = meet(&met, plan_dynamic(p, &l).spec);
+                    if (new && size > 8 && ((size - 8) & (size - 9)) != 0) fail_msg("a new kernel at %lld", (long long)size);
+                }
+                assert_in_range(met.count, 1, 8);
+                if (p.dynamic == JG_DYNAMIC_N || p.dynamic == JG_DYNAMIC_K) continue;
+                met.count = 0;
+                for (int64_t size = 1; size <= 1024; size++) {
+                    move(&p, p.dynamic, size);
+                    meet(&met, plan_dynamic(p, &l).spec);
+                }
+                assert_in_range(met.count, 1, 11);
+            }
+}
+
+/* Between two powers of two one kernel serves, whichever side of a tile the size lies; what is launched follows the size. */
+static void test_between_two_powers_one_kernel_serves(void **state)
+{
+    (void)state;
+    const limits l = of(90);
+    met_keys met = {.count = 0};
+    for (int64_t m = 17; m <= 32; m++) {
+        const jg_problem small = {.m = m, .n = 768, .k = 768, .type_a = JG_F16, .dynamic = JG_DYNAMIC_M};
+        meet(&met, plan_dynamic(small, &l).spec);
+    }
+    assert_int_equal(met.count, 1);
+    met.count = 0;
+    jg_problem p = {.m = 1024, .n = 768, .k = 768, .type_a = JG_F16};
+    const plan full = plan_dynamic(p, &l);
+    p.dynamic = JG_DYNAMIC_M;
+    for (p.m = 513; p.m <= 1024; p.m++) {
+        const plan c = plan_dynamic(p, &l);
+        meet(&met, c.spec);
+        assert_memory_equal(&c.spec.tile, &full.spec.tile, sizeof c.spec.tile);
+        assert_true(c.cost == full.cost);
+        assert_int_equal(c.grid_x, (p.m + c.spec.tile.m - 1) / c.spec.tile.m * ((768 + c.spec.tile.n - 1) / c.spec.tile.n));
+    }
+    assert_int_equal(met.count, 1);
+    /* All at once; odd rows are a class of their own. */
+    met.count = 0;
+    for (int64_t i = 0; i < 200; i++) {
+        p = (jg_problem){.m = 129 + i * 37 % 128, .n = 257 + i * 59 % 256, .k = 65 + i * 17 % 64, .type_a = JG_F16};
+        p.dynamic = DYNAMIC_ALL;
+        move(&p, JG_DYNAMIC_BATCH, 9 + i % 8);
+        meet(&met, plan_dynamic(p, &l).spec);
+    }
+    assert_in_range(met.count, 2, 4 * 4 * 2);
+    /* The real size decides what is legal. */
+    const jg_problem huge = {.m = 2147483647, .n = 2147483647, .k = 8, .type_a = JG_F16, .dynamic = JG_DYNAMIC_M};
+    problem q;
+    plan none;
+    assert_int_equal(problem_canonicalise(&huge, &q), JG_OK);
+    assert_int_equal(plan_choose(&q, plan_access(&q, 16, 16, 16), JG_FORM_SPECIALISED, &l, &none), JG_ERR_UNSUPPORTED);
+    assert_non_null(strstr(jg_last_error(), "a grid has at most"));
+}
+
+/* Planned as a generic kernel, a dynamic problem is priced as it is. */
+static void test_generic_plans_take_no_notice_of_dynamic(void **state)
+{
+    (void)state;
+    const limits l = of(90);
+    for (int64_t m = 1; m < 3000; m = m * 2 + 1) {
+        problem p = make(m, 768, 768, JG_F16);
+        plan with, without;
+        assert_int_equal(plan_choose(&p, plan_access(&p, 16, 16, 16), JG_FORM_GENERIC, &l, &without), JG_OK);
+        p.dynamic = DYNAMIC_ALL;
+        assert_int_equal(plan_choose(&p, plan_access(&p, 16, 16, 16), JG_FORM_GENERIC, &l, &with), JG_OK);
+        met_keys met = {.count = 0};
+        assert_true(meet(&met, with.spec) && !meet(&met, without.spec));
+        assert_true(with.cost == without.cost && with.grid_x == without.grid_x);
+    }
+}
+
 static void count_spec(void *user, const kernel_spec *spec)
 {
     assert_int_equal(spec->form, JG_FORM_GENERIC);
@@ -260,6 +416,10 @@ int main(void)
         cmocka_unit_test(test_every_arch_has_a_plan_for_everything),
         cmocka_unit_test(test_choice_is_sensible),
         cmocka_unit_test(test_batch_larger_than_a_grid),
+        cmocka_unit_test(test_dynamic_dimensions_are_left_to_the_launch),
+        cmocka_unit_test(test_a_moving_size_makes_few_kernels),
+        cmocka_unit_test(test_between_two_powers_one_kernel_serves),
+        cmocka_unit_test(test_generic_plans_take_no_notice_of_dynamic),
         cmocka_unit_test(test_generic_set),
         cmocka_unit_test(test_unknown_arch),
     };

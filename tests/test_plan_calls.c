@@ -108,6 +108,24 @@ static void plans_want_no_more_than_their_kernel(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* One kernel, planted for one m, serves the others up to the next power of two. */
+static void a_dynamic_dimension_shares_a_kernel(void **state)
+{
+    (void)state;
+    jg_problem p = {.m = 17, .n = 16, .k = 24, .type_a = JG_F16, .form = JG_FORM_SPECIALISED, .dynamic = JG_DYNAMIC_M};
+    fixture_plant(&p, JG_FORM_AUTO);
+    assert_says(fixture_name(&p, JG_FORM_AUTO), "_mxn16k24_l24_16_16_");
+    jg_context *c = fixture_open_without_nvrtc();
+    for (p.m = 17; p.m <= 32; p.m += 3) {
+        jg_plan *made;
+        assert_status(jg_plan_create(c, &p, &made), JG_OK);
+        assert_status(fixture_run_plan(made, &p), JG_OK);
+        jg_plan_destroy(made);
+    }
+    assert_int_equal(fixture_stats(c).kernels, 1);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* A plan of nothing, and a plan on the cpu, have no kernel and are fine. */
 static void plans_without_a_kernel(void **state)
 {
@@ -140,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(plans_check_their_alignment), FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from),
         FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(plans_want_no_more_than_their_kernel), FIXTURE_TEST(plans_without_a_kernel),
+        FIXTURE_TEST(a_dynamic_dimension_shares_a_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

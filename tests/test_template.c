@@ -41,12 +41,26 @@ static void test_templates_are_whole_and_stand_alone(void **state)
     }
 }
 
+/* Every size is looked at by itself: a kernel may have any of them as a constant. */
+static void test_every_size_has_its_own_condition(void **state)
+{
+    (void)state;
+    static const char *const sizes[] = {"JG_M", "JG_N", "JG_K", "JG_LDA", "JG_LDB", "JG_LDC"};
+    const char *text = template_source(FAMILY_MMA);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "\n#ifdef %s\n", sizes[i]);
+        assert_non_null(strstr(text, line));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digest_sees_code_and_not_comments),
         cmocka_unit_test(test_families_differ),
         cmocka_unit_test(test_templates_are_whole_and_stand_alone),
+        cmocka_unit_test(test_every_size_has_its_own_condition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ int twin_open(int arch)
 {
     for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
         if (chips[i].arch == arch) setenv("JITGEMM_SWGPU_DEVICE", chips[i].device, 1);
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu", .memory_max_kernels = 100000};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu",
+                                .memory_max_kernels = 100000};
     if (jg_open(&options, &twin) != JG_OK) return -1;
     for (int i = 0; i < 3; i++)
         if (jg_alloc(twin, JG_DEVICE_MEMORY, ARENA_BYTES, &arena[i]) != JG_OK) return -1;
