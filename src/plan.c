@@ -196,8 +196,10 @@ void plan_complete(const problem *p, const limits *l, plan *c)
     c->grid_x = count_tiles(p, &c->spec.tile);
     c->grid_y = p->batch < MAX_GRID_Y ? p->batch : MAX_GRID_Y;
     c->waves = c->blocks_per_sm ? (double)c->grid_x * (double)p->batch / ((double)c->blocks_per_sm * l->sm_count) : 0;
+    c->steps = ceil_div(p->k, c->spec.tile.k);
     const problem sizes = priced_sizes(p, &c->spec);
     c->cost = c->blocks_per_sm ? price(&sizes, l, c) : 0;
+    c->clocks = c->blocks_per_sm ? price(p, l, c) : 0;
 }
 
 /* The kernel a table row stands for, or 0 if the row is not for this form and access. */

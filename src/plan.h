@@ -23,7 +23,9 @@ typedef struct plan {
     int64_t grid_x, grid_y;
     int threads, shared_bytes, registers, blocks_per_sm;
     double waves;
-    double cost;             /* model clocks; only to compare */
+    int64_t steps;           /* of k, for each block */
+    double cost;             /* model clocks, with dynamic dimensions as they are priced; only to compare */
+    double clocks;           /* the same for the sizes themselves */
 } plan;
 
 /* Widths from the operands' alignments in bytes (powers of two), leading dimensions and strides. */
@@ -31,6 +33,13 @@ access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, 
 
 /* Chooses the plan for a non-empty problem. form: GENERIC or SPECIALISED. Error: UNSUPPORTED, with each candidate's reason. */
 jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *limits, plan *out);
+
+/* How many times as fast as the generic kernel the problem's own is estimated to be, from their plans; 1 if `own` is generic
+ * itself or k is 0. At least 0.9. */
+double plan_gain(const plan *generic, const plan *own);
+
+/* The gain from which on an own kernel is made in the background. */
+#define PLAN_GAIN_WORTHWHILE 1.02
 
 /* One candidate, as plan_each shows it. reason is "" if legal. */
 typedef void (*plan_visit)(void *user, const plan *candidate, const char *reason);

@@ -137,6 +137,24 @@ static void list_candidate(void *user, const plan *c, const char *reason)
                     c->cost / e->best->cost, c->waves);
 }
 
+/* Whether a kernel of the problem's own is worth having, where that is what was planned. */
+static void explain_gain(explanation *e, const problem *p, access_widths access, const limits *l)
+{
+    plan generic;
+    char name[KERNEL_NAME_BYTES];
+    status_text before;
+    if (e->best->spec.form == JG_FORM_GENERIC) return;
+    status_save(&before);
+    if (plan_choose(p, access, JG_FORM_GENERIC, l, &generic) != JG_OK) {
+        status_restore(&before);
+        return;
+    }
+    const double gain = plan_gain(&generic, e->best);
+    kernel_format_name(&generic.spec, name);
+    text_append(e->text, e->size, &e->length, "gain      %.2fx estimated over the generic kernel %s: %sworth its own kernel\n", gain,
+                name, gain >= PLAN_GAIN_WORTHWHILE ? "" : "not ");
+}
+
 jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_t size, size_t *length)
 {
     if (!c || !in || (!text && size)) return status_set(JG_ERR_NULL, "jg_plan_explain: %s is null", !c ? "context" : !in ? "problem" : "text");
@@ -158,6 +176,7 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
                     best.blocks_per_sm, best.waves);
         e.best = &best;
         plan_each(&p, access, form, &c->device.limits, list_candidate, &e);
+        explain_gain(&e, &p, access, &c->device.limits);
     }
     if (length) *length = e.length;
     return JG_OK;

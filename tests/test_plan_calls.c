@@ -73,6 +73,10 @@ static void explaining_loads_nothing(void **state)
     assert_ptr_equal(strstr(text, "chosen    jg_sm87_mma_f16f16f16"), text);
     assert_says(text, "slower    ");
     assert_says(text, fixture_name(&p, JG_FORM_AUTO));
+    char last[KERNEL_NAME_BYTES + 100];
+    snprintf(last, sizeof last, "x estimated over the generic kernel %s: worth its own kernel\n", fixture_name(&p, JG_FORM_GENERIC));
+    assert_string_equal(text + length - strlen(last), last);
+    assert_says(text, "\ngain      1.");
     assert_status(jg_plan_explain(c, &p, cut, sizeof cut, &again), JG_OK);
     assert_int_equal(again, length);
     assert_memory_equal(cut, text, sizeof cut - 1);
@@ -80,6 +84,21 @@ static void explaining_loads_nothing(void **state)
     assert_status(jg_plan_explain(c, &p, NULL, 0, &again), JG_OK);
     assert_int_equal(again, length);
     assert_int_equal(fx.fake->all_calls(), before);
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* A problem whose constants hardly matter, and one that is to have no kernel of its own. */
+static void explaining_says_what_an_own_kernel_gains(void **state)
+{
+    (void)state;
+    jg_problem p = square(8192, JG_F16);
+    jg_context *c = fixture_open_without_nvrtc();
+    char text[8192];
+    assert_status(jg_plan_explain(c, &p, text, sizeof text, NULL), JG_OK);
+    assert_says(text, ": not worth its own kernel\n");
+    p.form = JG_FORM_GENERIC;
+    assert_status(jg_plan_explain(c, &p, text, sizeof text, NULL), JG_OK);
+    assert_null(strstr(text, "gain"));
     assert_status(jg_close(c), JG_OK);
 }
 
@@ -157,7 +176,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(plans_check_their_alignment), FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from),
-        FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(plans_want_no_more_than_their_kernel), FIXTURE_TEST(plans_without_a_kernel),
+        FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(explaining_says_what_an_own_kernel_gains),
+        FIXTURE_TEST(plans_want_no_more_than_their_kernel), FIXTURE_TEST(plans_without_a_kernel),
         FIXTURE_TEST(a_dynamic_dimension_shares_a_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
