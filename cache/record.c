@@ -41,8 +41,7 @@ uint64_t record_id(const void *key, size_t key_bytes)
     return XXH64(key_bytes ? key : "", key_bytes, 0);
 }
 
-/* Hashes a number in little-endian order, so that a file may move between machines. */
-static uint64_t hash_number(uint64_t number, uint64_t seed)
+uint64_t record_hash_number(uint64_t number, uint64_t seed)
 {
     unsigned char bytes[8];
     for (int i = 0; i < 8; i++)
@@ -50,19 +49,22 @@ static uint64_t hash_number(uint64_t number, uint64_t seed)
     return XXH64(bytes, sizeof bytes, seed);
 }
 
+uint64_t record_hash_part(const void *data, size_t bytes, uint64_t seed)
+{
+    return XXH64(bytes ? data : "", bytes, record_hash_number(bytes, seed));
+}
+
 uint64_t record_checksum(const store_record *record)
 {
     part parts[PARTS];
     uint64_t build_bits, hash = 0;
     list_parts(record, parts);
-    for (int i = 0; i < PARTS; i++) {
-        hash = hash_number(parts[i].bytes, hash);
-        hash = XXH64(parts[i].data, parts[i].bytes, hash);
-    }
+    for (int i = 0; i < PARTS; i++)
+        hash = record_hash_part(parts[i].data, parts[i].bytes, hash);
     memcpy(&build_bits, &record->build_ms, sizeof build_bits);
-    hash = hash_number(record->id, hash);
-    hash = hash_number((uint64_t)record->created, hash);
-    return hash_number(build_bits, hash);
+    hash = record_hash_number(record->id, hash);
+    hash = record_hash_number((uint64_t)record->created, hash);
+    return record_hash_number(build_bits, hash);
 }
 
 uint64_t record_own_bytes(const store_record *record)

@@ -10,6 +10,11 @@
 /* XXH64 of the key. Two keys may share one: whoever looks up by id must compare the key as well. */
 uint64_t record_id(const void *key, size_t key_bytes);
 
+/* What checksums are made of: XXH64 of a number in little-endian order, so that a file may move between machines, and of a
+ * part with its length before it. */
+uint64_t record_hash_number(uint64_t number, uint64_t seed);
+uint64_t record_hash_part(const void *data, size_t bytes, uint64_t seed);
+
 /* XXH64 over everything that never changes: every part with its length, id, creation time and build time. Use stamps are
  * left out, since they change without the record being rewritten. */
 uint64_t record_checksum(const store_record *record);

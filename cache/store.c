@@ -87,6 +87,19 @@ store_status store_get_id(store *s, uint64_t id, store_record *out)
     return store_leave(s, read_one(s, s->statements[SQL_READ_ID], out, &entry));
 }
 
+store_status store_has(store *s, uint64_t id, int *has)
+{
+    *has = 0;
+    store_status status = store_enter(s);
+    if (status != STORE_OK) return status;
+    sqlite3_stmt *query = s->statements[SQL_HAS];
+    sqlite3_bind_int64(query, 1, (sqlite3_int64)id);
+    if (sqlite3_step(query) == SQLITE_ROW) *has = sqlite3_column_int(query, 0);
+    else status = store_sql_fail(s, "look up a record");
+    store_sql_reset(query);
+    return store_leave(s, status);
+}
+
 void store_record_free(store_record *record)
 {
     if (!record) return;
@@ -185,7 +198,7 @@ static store_status apply_stamps(store *s, int64_t *turn)
 }
 
 /* A file that was deleted or replaced under us takes no more writes: nobody would ever read them. */
-static store_status check_writable(store *s)
+store_status store_check_writable(store *s)
 {
     int moved = 0;
     if (s->read_only) return store_fail(s, STORE_IO, "is open for reading only");
@@ -198,7 +211,7 @@ store_status store_write_stamps(store *s)
 {
     sums now;
     if (!s->stamp_count) return STORE_OK;
-    store_status status = check_writable(s);
+    store_status status = store_check_writable(s);
     if (status == STORE_OK) status = store_sql_begin(s);
     if (status != STORE_OK) return status;
     status = read_sums(s, &now);
@@ -247,7 +260,7 @@ static store_status find_record(store *s, const void *key, size_t key_bytes, int
 static store_status discard(store *s, const void *key, size_t key_bytes)
 {
     int64_t entry, source;
-    store_status status = check_writable(s);
+    store_status status = store_check_writable(s);
     if (status == STORE_OK) status = store_sql_begin(s);
     if (status != STORE_OK) return status;
     status = find_record(s, key, key_bytes, &entry, &source);
@@ -370,7 +383,7 @@ store_status store_put(store *s, const store_record *record, size_t *evicted)
     if (s->max_bytes && needed > s->max_bytes)
         return store_leave(s, store_fail(s, STORE_TOO_BIG, "a record of %" PRIu64 " bytes is over the cap of %" PRIu64,
                                          needed, s->max_bytes));
-    status = check_writable(s);
+    status = store_check_writable(s);
     if (status == STORE_OK) status = store_sql_begin(s);
     if (status != STORE_OK) return store_leave(s, status);
     status = store_sql_end(s, replace(s, &fresh, &count));
@@ -387,6 +400,8 @@ static store_status remove_all(store *s, size_t *removed)
     status = read_sums(s, &now);
     if (status == STORE_OK)
         status = store_sql_run(s, "DELETE FROM records; DELETE FROM usage; DELETE FROM sources", "remove all records");
+    if (status == STORE_OK && s->version >= STORE_SCHEMA_VERSION)
+        status = store_sql_run(s, "DELETE FROM misses", "remove all misses");
     status = store_sql_end(s, status);
     if (status == STORE_OK) *removed = (size_t)now.entries;
     return status == STORE_OK ? store_sql_run(s, "VACUUM", "give the space back") : status;
@@ -398,7 +413,7 @@ store_status store_clear(store *s, size_t *removed)
     if (removed) *removed = 0;
     store_status status = store_enter(s);
     if (status != STORE_OK) return status;
-    status = check_writable(s);
+    status = store_check_writable(s);
     if (status == STORE_OK) status = remove_all(s, &count);
     if (status == STORE_CORRUPT) status = store_sql_recreate(s);
     if (status == STORE_OK) {

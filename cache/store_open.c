@@ -1,4 +1,4 @@
-/* Opening, closing and recreating a store.
+/* Opening, closing, sealing and recreating a store.
  *
  * In: a path. Out: a connection whose file is known to be ours, of this schema, and readable; or a status and a text.
  * Nothing is written, not even a lock taken, before the header has been seen: a foreign file stays as it is. */
@@ -57,7 +57,7 @@ static uint32_t big_endian(const unsigned char *bytes)
 
 /* Reads the 100-byte header of SQLite's file format as it lies on disk: user_version at 60, application_id at 68. It goes
  * through SQLite's own descriptor, see store_path.h. The schema is made before the file turns to WAL, so that a sound
- * store always has both numbers there. */
+ * store always has both numbers there; but a change to a newer version may still lie in the -wal. */
 static store_status check_header(store *s)
 {
     unsigned char header[100];
@@ -72,10 +72,7 @@ static store_status check_header(store *s)
         return store_fail(s, STORE_IO, "cannot be read");
     if (memcmp(header, "SQLite format 3", 16) != 0 || big_endian(header + 68) != STORE_APPLICATION_ID)
         return store_fail(s, STORE_FOREIGN, "is not a jitgemm cache");
-    if (big_endian(header + 60) != STORE_SCHEMA_VERSION)
-        return store_fail(s, STORE_FOREIGN, "is a jitgemm cache of format %u, and this library needs %u; "
-                          "delete it or choose another path", (unsigned)big_endian(header + 60), STORE_SCHEMA_VERSION);
-    return STORE_OK;
+    return store_sql_check_version(s, big_endian(header + 60));
 }
 
 /* Connects and checks the header. The file is opened for writing even for a read-only store where that is allowed:
@@ -101,12 +98,15 @@ static int immutable_uri(const char *path, char *uri, size_t size)
     return !*path && (size_t)snprintf(uri + used, size - used, "?immutable=1") < size - used;
 }
 
-/* The last resort for a file whose folder is read-only: SQLite cannot make the -shm there that WAL needs. Taken only
- * where no -wal is there, since then nobody is using the file for writing and all of its content is in it. */
+/* Opens a file as one that nobody writes. SQLite then neither locks it nor looks for what lies beside it, so that must be
+ * nothing: without its -wal or its hot journal the file may be old, or torn in the middle of a change. */
 static store_status open_immutable(store *s)
 {
     char uri[3 * PATH_MAX + 32];
     disconnect(s);
+    if (store_path_bytes(s->path, "-wal") || store_path_bytes(s->path, "-journal"))
+        return store_fail(s, STORE_IO, "is not complete: a part of it lies beside it in its -wal or -journal; "
+                          "seal the file (jg_cache_seal) before it is shipped");
     if (!immutable_uri(s->path, uri, sizeof uri)) return store_fail(s, STORE_IO, "path too long");
     store_status status = connect_file(s, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
     s->read_only = 1;
@@ -118,11 +118,14 @@ static store_status open_immutable(store *s)
 
 static store_status open_connection(store *s, unsigned flags)
 {
+    if (flags & STORE_IMMUTABLE) return open_immutable(s);
     store_status status = open_checked(s, flags);
     if (status != STORE_OK) return status;
     if (!s->read_only) status = store_sql_create(s);
     if (status == STORE_OK) status = store_sql_prepare(s);
     if (status == STORE_IO && !store_path_exists(s->path, "-wal")) {
+        /* The last resort for a file whose folder is read-only: SQLite cannot make the -shm there that WAL needs. Without a
+         * -wal nobody is using the file for writing, and all of its content is in it. */
         int code = sqlite3_errcode(s->db) & 0xff;
         if (code == SQLITE_CANTOPEN || code == SQLITE_READONLY) return open_immutable(s);
     }
@@ -133,6 +136,7 @@ store_status store_open(const char *path, unsigned flags, uint64_t max_bytes, st
 {
     char resolved[PATH_MAX];
     *out = NULL;
+    if (flags & STORE_IMMUTABLE) flags |= STORE_READ_ONLY;
     store_status status = store_path_prepare(path, !(flags & STORE_READ_ONLY), resolved, error, error_size);
     if (status != STORE_OK) return status;
     store *s = allocate(resolved, max_bytes);
@@ -166,6 +170,35 @@ store_status store_recreate(const char *path, char *error, size_t error_size)
     if (status != STORE_OK) snprintf(error, error_size, "%s", store_error(s));
     destroy(s);
     return status;
+}
+
+static int keep_mode(void *user, int columns, char **values, char **names)
+{
+    (void)names;
+    if (columns > 0 && values[0]) snprintf(user, 16, "%s", values[0]);
+    return 0;
+}
+
+/* Leaves WAL, which is possible only for the one connection that has the file open. */
+static store_status leave_wal(store *s)
+{
+    char mode[16] = "";
+    int code = sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", keep_mode, mode, NULL) & 0xff;
+    if (code == SQLITE_OK && strcmp(mode, "delete") == 0) return STORE_OK;
+    if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED)
+        return store_fail(s, STORE_IO, "seal: somebody else has the file open; close it there first");
+    return store_sql_fail(s, "seal");
+}
+
+store_status store_seal(store *s)
+{
+    store_status status = store_enter(s);
+    if (status != STORE_OK) return status;
+    status = store_check_writable(s);
+    if (status == STORE_OK) status = store_write_stamps(s);
+    if (status == STORE_OK) status = leave_wal(s);
+    if (status == STORE_OK) status = store_sql_run(s, "VACUUM", "give the space back");
+    return store_leave(s, status);
 }
 
 void store_close(store *s)

@@ -9,6 +9,14 @@
 #define TEXT_OF(number) #number
 #define STRING_OF(macro) TEXT_OF(macro)
 
+/* What version 2 added to version 1. */
+#define SECOND_VERSION                                                                                              \
+    "CREATE TABLE misses(key BLOB NOT NULL, target TEXT NOT NULL, label TEXT NOT NULL, record INTEGER NOT NULL,"      \
+    " count INTEGER NOT NULL, gain REAL NOT NULL, used INTEGER NOT NULL, turn INTEGER NOT NULL,"                      \
+    " checksum INTEGER NOT NULL, PRIMARY KEY(key, target)) WITHOUT ROWID;"                                            \
+    "CREATE INDEX usage_by_turn ON usage(turn);"                                                                      \
+    "PRAGMA user_version=" STRING_OF(STORE_SCHEMA_VERSION) ";"
+
 static const char schema[] =
     "CREATE TABLE sources(source INTEGER PRIMARY KEY, hash INTEGER NOT NULL, text BLOB NOT NULL);"
     "CREATE INDEX sources_by_hash ON sources(hash);"
@@ -21,7 +29,7 @@ static const char schema[] =
     "CREATE TABLE usage(entry INTEGER PRIMARY KEY, turn INTEGER NOT NULL, used INTEGER NOT NULL,"
     " uses INTEGER NOT NULL, bytes INTEGER NOT NULL);"
     "PRAGMA application_id=" STRING_OF(STORE_APPLICATION_ID) ";"
-    "PRAGMA user_version=" STRING_OF(STORE_SCHEMA_VERSION) ";";
+    SECOND_VERSION;
 
 /* Columns 0 to 13 of every record row; the last three are 14 source, 15 binary, 16 portable (or their lengths). */
 #define HEAD_COLUMNS                                                                                  \
@@ -50,6 +58,20 @@ static const char *const texts[SQL_STATEMENTS] = {
     [SQL_ADD_USAGE] = "INSERT OR REPLACE INTO usage(entry, turn, used, uses, bytes) VALUES(?1, ?2, ?3, 0, ?4)",
     [SQL_DROP_RECORD] = "DELETE FROM records WHERE entry=?1",
     [SQL_DROP_USAGE] = "DELETE FROM usage WHERE entry=?1",
+    [SQL_HAS] = "SELECT EXISTS(SELECT 1 FROM records WHERE id=?1)",
+    [SQL_ADD_MISS] = "INSERT INTO misses(key, target, label, record, count, gain, used, turn, checksum)"
+                     " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT(key, target) DO UPDATE SET label=excluded.label,"
+                     " record=excluded.record, checksum=excluded.checksum,"
+                     " count=MIN(count+excluded.count, 4611686018427387904),"
+                     " gain=CASE WHEN excluded.gain>0 THEN excluded.gain ELSE gain END,"
+                     " used=CASE WHEN excluded.count>0 THEN excluded.used ELSE used END, turn=excluded.turn",
+    [SQL_LIST_MISSES] = "SELECT key, target, label, record, count, gain, used, checksum,"
+                        " EXISTS(SELECT 1 FROM records WHERE id=record) FROM misses"
+                        " WHERE ?1 IS NULL OR target=?1 ORDER BY count DESC, turn DESC",
+    [SQL_GAIN] = "SELECT gain FROM misses WHERE key=?1 AND target=?2",
+    [SQL_SUM_MISSES] = "SELECT COUNT(*), IFNULL(MAX(turn),0) FROM misses",
+    [SQL_TRIM_MISSES] = "DELETE FROM misses WHERE (key, target) IN"
+                        " (SELECT key, target FROM misses ORDER BY count, turn LIMIT ?1)",
 };
 
 static _Thread_local char error_text[1024];
@@ -138,24 +160,45 @@ store_status store_sql_end(store *s, store_status status)
     return status;
 }
 
-static int is_new(store *s)
+/* Reads one number; -1 if that fails. */
+static int64_t read_number(store *s, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
-    int empty = 0;
-    if (sqlite3_prepare_v2(s->db, "SELECT COUNT(*) FROM sqlite_master", -1, &statement, NULL) == SQLITE_OK)
-        empty = sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) == 0;
+    int64_t number = -1;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+        number = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
-    return empty;
+    return number;
+}
+
+static int is_new(store *s)
+{
+    return read_number(s, "SELECT COUNT(*) FROM sqlite_master") == 0;
+}
+
+static int is_older(store *s)
+{
+    int64_t version = read_number(s, "PRAGMA user_version");
+    return version >= STORE_FIRST_VERSION && version < STORE_SCHEMA_VERSION;
+}
+
+store_status store_sql_check_version(const store *s, int64_t version)
+{
+    if (version >= STORE_FIRST_VERSION && version <= STORE_SCHEMA_VERSION) return STORE_OK;
+    return store_fail(s, STORE_FOREIGN, "is a jitgemm cache of format %lld, and this library needs %d; "
+                      "delete it or choose another path", (long long)version, STORE_SCHEMA_VERSION);
 }
 
 store_status store_sql_create(store *s)
 {
     store_status status = STORE_OK;
-    if (is_new(s)) {
-        if ((status = store_sql_begin(s)) != STORE_OK) return status;
-        /* Another process may have made it between the two looks. */
-        if (is_new(s)) status = store_sql_run(s, schema, "create the tables");
+    if (is_new(s) || is_older(s)) {
+        status = store_sql_begin(s);
+        /* Another process may have done it between the two looks. */
+        if (status == STORE_OK && is_new(s)) status = store_sql_run(s, schema, "create the tables");
+        else if (status == STORE_OK && is_older(s)) status = store_sql_run(s, SECOND_VERSION, "add the newer tables");
         status = store_sql_end(s, status);
+        if (status == STORE_IO && is_older(s)) status = STORE_OK;
     }
     /* Only now: the header must be in the file itself, not in a -wal beside it, see check_header. Where the file system
      * cannot do WAL, or another process is just using the file, the store works on without. */
@@ -165,14 +208,22 @@ store_status store_sql_create(store *s)
 
 store_status store_sql_prepare(store *s)
 {
-    for (int i = 0; i < SQL_STATEMENTS; i++)
+    int64_t version = read_number(s, "PRAGMA user_version");
+    if (version < 0) return store_sql_fail(s, "read the tables");
+    store_status status = store_sql_check_version(s, version);
+    if (status != STORE_OK) return status;
+    s->version = (int)version;
+    int count = s->version < STORE_SCHEMA_VERSION ? SQL_OF_MISSES : SQL_STATEMENTS;
+    for (int i = 0; i < count; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL) != SQLITE_OK)
             return store_sql_fail(s, "read the tables");
+    s->ready = 1;
     return STORE_OK;
 }
 
 void store_sql_finalize(store *s)
 {
+    s->ready = 0;
     for (int i = 0; i < SQL_STATEMENTS; i++) {
         sqlite3_finalize(s->statements[i]);
         s->statements[i] = NULL;
@@ -216,7 +267,7 @@ store_status store_enter(store *s)
     if (s->process != getpid())
         return store_fail(s, STORE_IO, "opened before fork(); the child process must open it itself");
     pthread_mutex_lock(&s->mutex);
-    if (s->statements[SQL_STATEMENTS - 1]) return STORE_OK;
+    if (s->ready) return STORE_OK;
     return store_leave(s, store_fail(s, STORE_CORRUPT, "could not be made anew; open it again"));
 }
 

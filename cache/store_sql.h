@@ -7,7 +7,9 @@
  *   records  everything that never changes once written, under one checksum; blobs last, so that a listing skips them
  *   usage    the small part that changes at every use, apart from the blobs so that a use rewrites few pages; its `turn`
  *            is a counter, not a time: the order of use must survive a board that boots in 1970
- * An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
+ *   misses   since version 2: what was asked for in vain, with counts; of a bounded number, so that it is scanned freely.
+ *            The checksum is over what does not change as counts do: key, target, label and record
+ * A file of version 1 is read as it is, and brought to version 2 when it is opened for writing. An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
 #ifndef JG_CACHE_STORE_SQL_H
 #define JG_CACHE_STORE_SQL_H
 
@@ -18,7 +20,8 @@
 #include <sys/types.h>
 
 #define STORE_APPLICATION_ID 0x4a47454d /* "JGEM" */
-#define STORE_SCHEMA_VERSION 1
+#define STORE_SCHEMA_VERSION 2
+#define STORE_FIRST_VERSION 1 /* the oldest that is read; it has no misses */
 #define STORE_BUSY_MS 2000
 #define STORE_CLOSE_BUSY_MS 50 /* stamps are not worth a long wait at exit */
 
@@ -38,6 +41,13 @@ enum {
     SQL_ADD_USAGE,
     SQL_DROP_RECORD,
     SQL_DROP_USAGE,
+    SQL_HAS,
+    SQL_OF_MISSES, /* from here on what a file of version 1 cannot do */
+    SQL_ADD_MISS = SQL_OF_MISSES,
+    SQL_LIST_MISSES,
+    SQL_GAIN,
+    SQL_SUM_MISSES,
+    SQL_TRIM_MISSES,
     SQL_STATEMENTS
 };
 
@@ -53,6 +63,8 @@ struct store {
     pid_t process; /* that opened it: a connection must not cross a fork */
     sqlite3 *db;
     sqlite3_stmt *statements[SQL_STATEMENTS];
+    int ready;     /* all of them are prepared, but for those that this version of the schema cannot have */
+    int version;   /* of the file's schema */
     int read_only;
     uint64_t max_bytes;
     char *path;
@@ -68,11 +80,15 @@ store_status store_fail(const store *s, store_status status, const char *format,
 /* Turns the connection's last error into a status and a text that begins with what was being done. */
 store_status store_sql_fail(const store *s, const char *doing);
 
-/* Creates the schema if the file is still empty, in one transaction (a race with another process is fine), and turns to
- * WAL, which lets others read while one writes. */
+/* Whether this library can read a file of that version; STORE_FOREIGN with a text if not. */
+store_status store_sql_check_version(const store *s, int64_t version);
+
+/* Creates the schema if the file is still empty, or brings it to this version, in one transaction (a race with another
+ * process is fine), and turns to WAL, which lets others read while one writes. A file of the first version that cannot be
+ * changed just now, e.g. since the disk is full, stays as it is: it serves without misses. */
 store_status store_sql_create(store *s);
 
-/* Prepares every statement, which also proves that the tables are there. */
+/* Reads the version and prepares every statement, which also proves that the tables are there. */
 store_status store_sql_prepare(store *s);
 void store_sql_finalize(store *s);
 
@@ -100,11 +116,17 @@ void store_sql_configure(store *s);
 store_status store_enter(store *s);
 store_status store_leave(store *s, store_status status);
 
+/* STORE_OK if the file may be written: it is open for that, and still the one at its path. */
+store_status store_check_writable(store *s);
+
 /* Writes the batched use stamps in a transaction of their own, if there are any. */
 store_status store_write_stamps(store *s);
 
 /* Fills *record with pointers into the current row of a query of full records, valid until it is stepped or reset, and
  * verifies all of it. *entry is set in any case. */
 store_status store_read_row(store *s, sqlite3_stmt *row, store_record *record, int64_t *entry);
+
+/* The same for a row of SQL_LIST_MISSES. Returns 0 if it is damaged. */
+int store_read_miss(sqlite3_stmt *row, store_miss *miss);
 
 #endif

@@ -223,6 +223,36 @@ jg_status jg_cache_extract(jg_cache *cache, const char *key, jg_part part, const
     return status_set(JG_ERR_NOT_FOUND, "%s: entry \"%s\" has no %s", cache->path, key, names[part]);
 }
 
+/* ---- misses ----------------------------------------------------------------------------------------------------- */
+
+typedef struct miss_listing {
+    int (*visit)(void *user, const jg_cache_miss *miss);
+    void *user;
+} miss_listing;
+
+static int list_miss(void *user, const store_miss *miss)
+{
+    const miss_listing *list = user;
+    const jg_cache_miss one = {.problem = miss->label, .target = miss->target, .count = miss->count, .used = miss->used,
+                               .gain = miss->gain, .cached = miss->cached};
+    return list->visit(list->user, &one);
+}
+
+jg_status jg_cache_misses(jg_cache *cache, int (*visit)(void *user, const jg_cache_miss *miss), void *user)
+{
+    RETURN_IF_ERROR(begin(cache, "jg_cache_misses"));
+    if (!visit) return status_set(JG_ERR_NULL, "jg_cache_misses: visit is null");
+    miss_listing list = {visit, user};
+    return from_store(cache, store_list_misses(cache->store, NULL, list_miss, &list));
+}
+
+jg_status jg_cache_clear_misses(jg_cache *cache, size_t *removed)
+{
+    if (removed) *removed = 0;
+    RETURN_IF_ERROR(begin(cache, "jg_cache_clear_misses"));
+    return from_store(cache, store_clear_misses(cache->store, removed));
+}
+
 /* ---- maintenance ------------------------------------------------------------------------------------------------ */
 
 typedef struct faults {
@@ -246,6 +276,12 @@ jg_status jg_cache_verify(jg_cache *cache, void (*report)(void *user, const char
     if (bad) *bad = 0;
     RETURN_IF_ERROR(begin(cache, "jg_cache_verify"));
     return from_store(cache, store_verify(cache->store, report_one, &found, good, bad));
+}
+
+jg_status jg_cache_seal(jg_cache *cache)
+{
+    RETURN_IF_ERROR(begin(cache, "jg_cache_seal"));
+    return from_store(cache, store_seal(cache->store));
 }
 
 jg_status jg_cache_clear(jg_cache *cache, size_t *removed)

@@ -11,11 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
-enum { RECORDS = 4 };
+enum { RECORDS = 4, NOBODY = 65534 };
 
 static char folder[PATH_MAX];
 static char file[PATH_MAX + 64];
@@ -43,6 +45,21 @@ static inline void make_sound(void)
     for (int i = 0; i < RECORDS; i++)
         assert_int_equal(sample_put(s, i, 3000, "the source text"), STORE_OK);
     store_close(s);
+}
+
+/* What is closed is turned into what the library made before misses were kept: a file of version 1. */
+static inline void make_first_version(void)
+{
+    sample_sql(file, "DROP TABLE misses; DROP INDEX usage_by_turn; PRAGMA user_version=1");
+}
+
+static inline void copy_file(const char *from, const char *to)
+{
+    size_t bytes;
+    unsigned char *data = scratch_read(from, &bytes);
+    scratch_write(to, data, bytes);
+    chmod(to, 0600);
+    free(data);
 }
 
 static inline store_status open_status(const char *path, unsigned flags)

@@ -1,5 +1,5 @@
 /* The inspect tier of the public header, on cache files that the store makes here: finding, listing, extracting,
- * verifying, clearing, and what each refuses. */
+ * verifying, misses, sealing, clearing, and what each refuses. */
 #include "cache/store.h"
 #include "jitgemm.h"
 #include "sample_records.h"
@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cmocka.h>
 
@@ -205,6 +207,81 @@ static void never_hands_out_a_damaged_entry(void **state)
     assert_int_equal(jg_cache_verify(cache, NULL, NULL, NULL, NULL), JG_ERR_CACHE);
 }
 
+static void add_misses(void)
+{
+    size_t bytes;
+    const void *key = sample_key(1, &bytes);
+    const store_miss misses[] = {
+        {.key = "a", .key_bytes = 1, .target = "sm_80", .label = "64:f16", .record = 5, .count = 2, .gain = 1.5},
+        {.key = "b", .key_bytes = 1, .target = "sm_87", .label = "196x768x768:f16", .record = XXH64(key, bytes, 0), .count = 9},
+    };
+    store *s = sample_open(file, 0, 0);
+    assert_int_equal(store_add_misses(s, misses, 2), STORE_OK);
+    store_close(s);
+}
+
+static int write_miss(void *user, const jg_cache_miss *miss)
+{
+    char *text = user;
+    size_t used = strlen(text);
+    snprintf(text + used, 200 - used, "%s %s %d %g %d;", miss->problem, miss->target, (int)miss->count, miss->gain, miss->cached);
+    assert_in_range(miss->used, time(NULL) - 60, time(NULL));
+    return *text == 'x';
+}
+
+static void lists_misses(void **state)
+{
+    (void)state;
+    char text[200] = "", stopped[200] = "x";
+    assert_int_equal(jg_cache_misses(cache, write_miss, text), JG_OK);
+    assert_string_equal(text, "");
+    add_misses();
+    assert_int_equal(jg_cache_misses(cache, write_miss, text), JG_OK);
+    assert_string_equal(text, "196x768x768:f16 sm_87 9 0 1;64:f16 sm_80 2 1.5 0;");
+    assert_int_equal(jg_cache_misses(cache, write_miss, stopped), JG_OK);
+    assert_string_equal(stopped, "x196x768x768:f16 sm_87 9 0 1;");
+    assert_int_equal(jg_cache_misses(cache, NULL, NULL), JG_ERR_NULL);
+    assert_int_equal(jg_cache_misses(NULL, write_miss, text), JG_ERR_NULL);
+}
+
+static void clears_misses(void **state)
+{
+    (void)state;
+    size_t removed = 7;
+    char text[200] = "";
+    seen all = {0};
+    add_misses();
+    assert_int_equal(jg_cache_clear_misses(cache, &removed), JG_ERR_FILE); /* opened for reading */
+    assert_int_equal(removed, 0);
+    assert_int_equal(jg_cache_clear_misses(NULL, &removed), JG_ERR_NULL);
+    reopen_writable();
+    assert_int_equal(jg_cache_clear_misses(cache, &removed), JG_OK);
+    assert_int_equal(removed, 2);
+    assert_int_equal(jg_cache_misses(cache, write_miss, text), JG_OK);
+    assert_string_equal(text, "");
+    assert_int_equal(jg_cache_list(cache, look, &all), JG_OK);
+    assert_int_equal(all.count, 4); /* entries stay */
+    assert_int_equal(jg_cache_clear_misses(cache, NULL), JG_OK);
+}
+
+static void seals(void **state)
+{
+    (void)state;
+    jg_cache *other;
+    assert_int_equal(jg_cache_seal(NULL), JG_ERR_NULL);
+    assert_int_equal(jg_cache_seal(cache), JG_ERR_FILE); /* opened for reading */
+    reopen_writable();
+    assert_int_equal(jg_cache_open(file, 0, &other), JG_OK);
+    assert_int_equal(jg_cache_seal(cache), JG_ERR_FILE);
+    assert_non_null(strstr(jg_last_error(), "somebody else has the file open"));
+    jg_cache_close(other);
+    assert_int_equal(jg_cache_seal(cache), JG_OK);
+    assert_false(scratch_exists(scratch_path(folder, "kernels.db-wal")));
+    store *s = sample_open(file, STORE_READ_ONLY | STORE_IMMUTABLE, 0);
+    assert_int_equal(sample_get(s, 1), STORE_OK);
+    store_close(s);
+}
+
 static void clears(void **state)
 {
     (void)state;
@@ -236,6 +313,9 @@ static void clears_a_damaged_file(void **state)
     assert_int_equal(jg_cache_open(file, 1, &cache), JG_OK);
     assert_int_equal(jg_cache_list(cache, look, &all), JG_ERR_CACHE);
     assert_non_null(strstr(jg_last_error(), "damaged"));
+    assert_int_equal(jg_cache_misses(cache, write_miss, NULL), JG_ERR_CACHE);
+    assert_int_equal(jg_cache_clear_misses(cache, NULL), JG_ERR_CACHE);
+    assert_int_equal(jg_cache_seal(cache), JG_ERR_CACHE);
     assert_int_equal(jg_cache_verify(cache, NULL, NULL, &good, &bad), JG_ERR_CACHE);
     assert_int_equal(jg_cache_clear(cache, &removed), JG_OK);
     assert_int_equal(jg_cache_verify(cache, NULL, NULL, &good, &bad), JG_OK);
@@ -253,6 +333,9 @@ int main(void)
         TEST(finds_by_name_id_and_prefix),
         TEST(extracts_parts),
         TEST(never_hands_out_a_damaged_entry),
+        TEST(lists_misses),
+        TEST(clears_misses),
+        TEST(seals),
         TEST(clears),
         TEST(clears_a_damaged_file),
     };

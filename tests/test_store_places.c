@@ -17,8 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOBODY = 65534 };
-
 /* ---- unsafe places ---------------------------------------------------------------------------------------------- */
 
 static void refuses_symbolic_links(void **state)
@@ -186,15 +184,6 @@ static void changes_nothing_when_read_only(void **state)
     assert_int_equal(open_status(scratch_path(folder, "missing.db"), STORE_READ_ONLY), STORE_IO);
     assert_non_null(strstr(error, "does not exist"));
     assert_false(scratch_exists(scratch_path(folder, "missing.db")));
-}
-
-static void copy_file(const char *from, const char *to)
-{
-    size_t bytes;
-    unsigned char *data = scratch_read(from, &bytes);
-    scratch_write(to, data, bytes);
-    chmod(to, 0600);
-    free(data);
 }
 
 /* What a crashed writer left is read, but merging it is the next writer's business. */
