@@ -38,7 +38,7 @@ TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tool
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c),$(TOOL_SRC)))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c),$(wildcard tests/*.c)))
+TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c),$(wildcard tests/*.c)))
 
 # Tests see the library's internals, so they link its objects; programs link the library.
 STATIC := $(BUILD)/lib/libjitgemm.a
@@ -146,6 +146,14 @@ $(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
 	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.99.9
 
+# An NVRTC that passes calls on to the real one, unless the test's guard forbids it; the guard itself is in the program, where
+# libraries find it.
+$(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
+$(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
+$(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
+
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
@@ -174,7 +182,8 @@ SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITG
 
 ## test         every test that needs no GPU; the kernels run on the software GPU
 test: deps
-	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so
+	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so \
+	  $(BUILD)/tests/libguard_nvrtc.so
 	@$(TEST_ENV) sh tests/run.sh $(TESTS) $(SWGPU_TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU

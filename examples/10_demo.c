@@ -377,7 +377,7 @@ static void parse_arguments(demo *d, int argc, char **argv)
 /* The GPU, else the software GPU, else the cpu; says why when it falls back. */
 static void open_device(demo *d)
 {
-    jg_options options = {.device = JG_DEVICE_CUDA, .cache_path = d->cache_path};
+    jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .cache_path = d->cache_path};
     setenv("JITGEMM_SWGPU_BLOCKS", SOFTWARE_BLOCKS, 0); /* no thread runs yet */
     const char *driver = getenv("JITGEMM_DRIVER");
     const int cpu = driver && strcmp(driver, "cpu") == 0;

@@ -10,6 +10,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,9 @@
 #define STACK_BYTES ((size_t)8 << 20)
 
 struct compiler {
-    pthread_mutex_t lock; /* guards lib */
-    nvrtc *lib;
+    pthread_mutex_t lock; /* of those who open lib */
+    _Atomic(nvrtc *) lib;
+    atomic_int cancelled;
     char *path;
     int line_info;
 };
@@ -44,20 +46,28 @@ compiler *compiler_create(const char *nvrtc_path, int line_info)
 void compiler_destroy(compiler *c)
 {
     if (!c) return;
-    nvrtc_close(c->lib);
+    nvrtc_close(atomic_load(&c->lib));
     pthread_mutex_destroy(&c->lock);
     free(c->path);
     free(c);
 }
 
+void compiler_cancel(compiler *c)
+{
+    atomic_store(&c->cancelled, 1); /* before the look: who opens it just now looks afterwards */
+    nvrtc *lib = atomic_load(&c->lib);
+    if (lib) nvrtc_cancel(lib);
+}
+
 /* A failure is not remembered: NVRTC may be installed while the process runs, and looking costs little. */
 static jg_status open_once(compiler *c, nvrtc **lib)
 {
+    jg_status status = JG_OK;
     pthread_mutex_lock(&c->lock);
-    jg_status status = c->lib ? JG_OK : nvrtc_open(c->path, &c->lib);
-    *lib = c->lib;
+    *lib = atomic_load(&c->lib);
+    if (!*lib && (status = nvrtc_open(c->path, lib)) == JG_OK) atomic_store(&c->lib, *lib);
     pthread_mutex_unlock(&c->lock);
-    return status;
+    return status == JG_OK && atomic_load(&c->cancelled) ? status_set(JG_ERR_CANCELLED, "the context is being closed") : status;
 }
 
 jg_status compile_here(compiler *c, const kernel_spec *spec, image *out)

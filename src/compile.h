@@ -15,8 +15,11 @@ typedef struct compiler compiler;
 compiler *compiler_create(const char *nvrtc_path, int line_info);
 void compiler_destroy(compiler *c);
 
+/* Stops compiles under way as far as NVRTC can, and refuses later ones: CANCELLED. For closing. */
+void compiler_cancel(compiler *c);
+
 /* Compiles on the calling thread, which must be one that compile_on_thread or compile_spawn made. Thread-safe.
- * Errors: NO_NVRTC, ARCH, COMPILE, NO_MEMORY. */
+ * Errors: NO_NVRTC, ARCH, COMPILE, NO_MEMORY, CANCELLED. */
 jg_status compile_here(compiler *c, const kernel_spec *spec, image *out);
 
 /* Runs compile_here on a thread of its own and waits for it. The error text is the calling thread's. */

@@ -1,6 +1,7 @@
 /* jg_open and jg_close: puts the device, the compiler and the caches together, and takes them apart; logging; counters. */
 #include "context.h"
 
+#include "bring.h"
 #include "options.h"
 #include "status.h"
 
@@ -11,52 +12,60 @@
 
 void context_log(jg_context *c, jg_log_level level, const char *format, ...)
 {
-    if (!c->options.log || level > c->options.log_level) return;
-    char text[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    journal_log_list(&c->images->journal, level, format, args);
     va_end(args);
-    pthread_mutex_lock(&c->log_lock);
-    c->options.log(c->options.log_user, level, text);
-    pthread_mutex_unlock(&c->log_lock);
 }
 
-/* A cache that cannot be used is said once and costs compiles, not the context. */
-static void open_cache(jg_context *c, const jg_options *options)
+void context_trace(jg_context *c, jg_event event, const problem_key *key, const kernel_spec *spec, double ms)
 {
-    int no_home = 0;
-    char error[1024] = "no HOME and no JITGEMM_CACHE";
-    if (options_cache_path(options->cache_path, c->cache_path, sizeof c->cache_path, &no_home) != JG_OK) {
-        snprintf(error, sizeof error, "%s", jg_last_error());
-    } else if (!no_home) {
-        if (!c->cache_path[0]) return; /* asked for */
-        if (store_open(c->cache_path, 0, options->cache_max_bytes, &c->store, error, sizeof error) == STORE_OK) return;
-    }
-    context_log(c, JG_LOG_WARNING, "%s; kernels are kept in memory only", error);
-    c->cache_path[0] = 0;
+    if (!c->options.trace) return;
+    char text[256] = "", name[KERNEL_NAME_BYTES] = "";
+    if (key) problem_key_format(key, text, sizeof text);
+    if (spec) kernel_format_name(spec, name);
+    c->options.trace(c->options.trace_user, &(jg_trace){event, text, name, ms});
+}
+
+/* --- opening --- */
+
+/* The worker holds the images by itself, since it may outlive the context. */
+static jg_status make_worker(jg_context *c)
+{
+    worker_hooks hooks;
+    RETURN_IF_ERROR(bring_hooks(c->images, c->device.limits.arch->number, &hooks));
+    c->worker = worker_create(&c->options.worker, c->options.compile != JG_COMPILE_NEVER, c->images->store != NULL, &hooks);
+    if (c->worker) return JG_OK;
+    hooks.release(hooks.user);
+    return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
 }
 
 static jg_status open_parts(jg_context *c)
 {
     RETURN_IF_ERROR(device_open(&c->options, options_driver_path(c->options.driver_path), &c->device));
-    c->compiler = compiler_create(options_nvrtc_path(c->options.nvrtc_path), options_line_info() || context_is_software(c));
-    c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0, 1);
+    c->images = images_open(&c->options, options_line_info() || context_is_software(c));
+    c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0, CONTEXT_PROBLEM_PARTS);
     c->kernels = lru_create(c->options.memory_max_kernels, c->options.memory_max_bytes, 1);
-    if (!c->compiler || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
-    open_cache(c, &c->options);
-    return JG_OK;
+    if (!c->images || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
+    context_log(c, JG_LOG_INFO, "jitgemm %s on %s (sm_%d, %d SMs), cache %s", jg_version(),
+                context_is_cpu(c) ? "the cpu" : context_is_software(c) ? "the software GPU" : "CUDA", c->device.limits.arch->number,
+                c->device.limits.sm_count, c->images->path[0] ? c->images->path : "in memory only");
+    if (context_is_cpu(c)) return JG_OK;
+    RETURN_IF_ERROR(make_worker(c));
+    return startup_load(c, &c->options);
 }
 
 static void free_context(jg_context *c)
 {
-    kernels_destroy(c);
-    store_close(c->store);
-    compiler_destroy(c->compiler);
+    if (c->images) compiler_cancel(c->images->compiler);
+    worker_stop(c->worker);
+    dispatch_destroy(c);
+    if (c->images) journal_close(&c->images->journal);
+    images_drop(c->images);
     device_close(&c->device);
     pthread_mutex_destroy(&c->making_lock);
     pthread_cond_destroy(&c->made);
-    pthread_mutex_destroy(&c->log_lock);
+    pthread_mutex_destroy(&c->keep_lock);
     free(c);
 }
 
@@ -64,8 +73,9 @@ jg_status jg_open(const jg_options *options, jg_context **out)
 {
     if (!out) return status_set(JG_ERR_NULL, "jg_open: context is null");
     *out = NULL;
-    jg_context *c = calloc(1, sizeof *c);
+    jg_context *c = aligned_alloc(_Alignof(jg_context), sizeof *c);
     if (!c) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
+    memset(c, 0, sizeof *c);
     jg_status status = options_resolve(options, &c->options);
     if (status != JG_OK) {
         free(c);
@@ -73,15 +83,17 @@ jg_status jg_open(const jg_options *options, jg_context **out)
     }
     pthread_mutex_init(&c->making_lock, NULL);
     pthread_cond_init(&c->made, NULL);
-    pthread_mutex_init(&c->log_lock, NULL);
+    pthread_mutex_init(&c->keep_lock, NULL);
     status = open_parts(c);
     if (status != JG_OK) {
+        status_text failure;
+        status_save(&failure);
         free_context(c);
+        status_restore(&failure);
         return status;
     }
-    c->options.cache_path = c->options.nvrtc_path = c->options.driver_path = NULL; /* the caller's */
-    context_log(c, JG_LOG_INFO, "jitgemm %s on %s (sm_%d, %d SMs), cache %s", jg_version(), context_is_cpu(c) ? "the cpu" : context_is_software(c) ? "the software GPU" : "CUDA",
-                c->device.limits.arch->number, c->device.limits.sm_count, c->cache_path[0] ? c->cache_path : "in memory only");
+    c->options.cache_path = c->options.factory_path = c->options.nvrtc_path = c->options.driver_path = NULL; /* the caller's */
+    c->options.prewarm_problems = NULL;
     *out = c;
     return JG_OK;
 }
@@ -93,16 +105,6 @@ jg_status jg_close(jg_context *c)
     if (plans) return status_set(JG_ERR_BUSY, "jg_close: %d plan%s not destroyed yet", plans, plans == 1 ? " is" : "s are");
     free_context(c);
     return JG_OK;
-}
-
-jg_status jg_poll(jg_context *c, const jg_poll_limits *bounds, jg_poll_result *result)
-{
-    if (!c) return status_set(JG_ERR_NULL, "jg_poll: context is null");
-    (void)bounds;
-    size_t count;
-    jg_status status = kernels_trim(c, &count);
-    if (result) *result = (jg_poll_result){.unloaded = count};
-    return status;
 }
 
 jg_status jg_cache_stats(jg_context *c, jg_stats *out)
@@ -118,17 +120,32 @@ jg_status jg_cache_stats(jg_context *c, jg_stats *out)
     out->kernels = kernels.entries;
     out->kernel_bytes = kernels.bytes;
     out->evictions = kernels.evictions;
-    out->disk_hits = atomic_load(&c->disk_hits);
-    out->disk_misses = atomic_load(&c->disk_misses);
-    out->disk_faults = atomic_load(&c->disk_faults);
-    out->compiles = atomic_load(&c->compiles);
-    out->compile_failures = atomic_load(&c->compile_failures);
-    out->compile_ms = (double)atomic_load(&c->compile_us) * 1e-3;
+    images *files = c->images;
+    out->disk_hits = atomic_load(&files->disk_hits);
+    out->disk_misses = atomic_load(&files->disk_misses);
+    out->disk_faults = atomic_load(&files->disk_faults);
+    out->compiles = atomic_load(&files->compiles);
+    out->compile_failures = atomic_load(&files->compile_failures);
+    out->compile_ms = (double)atomic_load(&files->compile_us) * 1e-3;
+    for (int i = 0; i < CONTEXT_COUNT_SLOTS; i++) {
+        out->launches_own += atomic_load(&c->launches[i].own);
+        out->launches_generic += atomic_load(&c->launches[i].generic);
+    }
+    out->waits = atomic_load(&c->waits);
+    out->swaps = atomic_load(&c->swaps);
+    out->captured = atomic_load(&c->captured);
+    out->resident = atomic_load(&c->generic_resident);
+    worker_stats work = {0};
+    if (c->worker) worker_get_stats(c->worker, &work);
+    out->queued = work.queued;
+    out->ready = work.ready;
+    out->dropped = work.dropped;
     store_totals totals;
-    if (c->store && store_get_totals(c->store, &totals) == STORE_OK) {
+    if (files->store && store_get_totals(files->store, &totals) == STORE_OK) {
         out->disk_entries = totals.entries;
         out->disk_bytes = totals.bytes;
     }
-    snprintf(out->path, sizeof out->path, "%s", c->cache_path);
+    snprintf(out->path, sizeof out->path, "%s", files->path);
+    snprintf(out->factory, sizeof out->factory, "%s", files->factory_path);
     return JG_OK;
 }

@@ -3,50 +3,71 @@
 #define JG_CONTEXT_H
 
 #include "cache/lru.h"
-#include "cache/store.h"
-#include "compile.h"
+#include "images.h"
 #include "launch.h"
 #include "operands.h"
 #include "plan.h"
 #include "problem_key.h"
+#include "worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* How many problems are remembered; each costs about 0.5 KiB of host memory. */
+/* How many problems are remembered; each costs about 0.8 KiB of host memory. */
 #define CONTEXT_MAX_PROBLEMS 131072
+/* Parts of the problem map: one expands or evicts while lookups in the others go on. */
+#define CONTEXT_PROBLEM_PARTS 256
 
-/* What a problem comes down to: value of the problem map. Holds a pin on its kernel's entry. */
-typedef struct dispatch {
-    lru_entry *kernel_entry;
-    const loaded_kernel *kernel;  /* the entry's value */
-    int is_fallback;              /* not the form that was planned first: to be replaced when that is there */
+/* A kernel chosen for a problem, ready to launch. Holds a pin on the kernel's entry. */
+typedef struct binding {
+    lru_entry *entry;
+    loaded_kernel *kernel;        /* the entry's value */
     plan plan;
     launch_args args;             /* complete but for pointers and scalars */
+} binding;
+
+/* What a problem comes down to: value of the problem map. `current` is `first`, or what took its place: that happens at
+ * most once in its life, so a call that has read the one may finish with it. */
+typedef struct dispatch {
+    _Atomic(binding *) current;
+    binding first;
+    int is_fallback;              /* first is not the form that was planned: to be replaced when that is there */
+    atomic_int tried;             /* a call that may wait has tried to replace it */
+    met *met;                     /* counts launches on first for the worker; null: nobody wants to know */
+    lru_entry *entry;             /* its own, in the problem map */
+    struct dispatch *previous, *next; /* in context.evictable, if its kernel is not resident; else null */
 } dispatch;
 
-/* Kernels under way, and kernels that do not compile (see kernels.c). */
+/* Launches of some of the threads. Apart, so that threads do not share a line of the processor's cache. */
+typedef struct launch_counts {
+    _Alignas(64) atomic_uint_fast64_t own, generic;
+} launch_counts;
+#define CONTEXT_COUNT_SLOTS 16
+
+/* Kernels under way (see kernels.c). */
 struct making;
-struct failed;
 
 struct jg_context {
-    jg_options options;           /* resolved; its strings are not kept */
+    jg_options options;           /* resolved; its strings and lists are not kept */
     device device;
-    compiler *compiler;
-    store *store;                 /* null: memory only */
-    char cache_path[512];
+    images *images;
+    worker *worker;               /* null on the cpu device */
     lru *problems;                /* problem_key -> dispatch */
     lru *kernels;                 /* kernel_key -> loaded_kernel */
 
-    pthread_mutex_t making_lock;  /* guards the next three */
+    pthread_mutex_t making_lock;  /* guards the next two */
     pthread_cond_t made;
     struct making *making;        /* kernels under way */
-    struct failed *failed;        /* kernels that do not compile */
 
-    pthread_mutex_t log_lock;
-    atomic_int store_warned;
+    pthread_mutex_t keep_lock;    /* guards the next four; held for moments only, and never by the worker */
+    dispatch *evictable;          /* dispatches with a kernel that is not resident */
+    lru_entry **resident;         /* pinned until jg_close: the generic set and what graphs have captured */
+    size_t resident_count, resident_room;
+
     atomic_int plans;             /* alive */
-    atomic_uint_fast64_t disk_hits, disk_misses, disk_faults, compiles, compile_failures, compile_us;
+    atomic_int said_wait, said_start_error, said_dropped; /* log lines that are written once */
+    atomic_uint_fast64_t waits, swaps, generic_resident, captured;
+    launch_counts launches[CONTEXT_COUNT_SLOTS];
 };
 
 static inline int context_is_cpu(const jg_context *c)
@@ -63,48 +84,80 @@ static inline int context_is_software(const jg_context *c)
 /* printf to the log hook, if the level is wanted. */
 void context_log(jg_context *c, jg_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* --- kernels.c: images and loaded kernels --- */
+/* Tells the trace hook, if there is one, what happened to a problem (null: none) and a kernel (null: none). */
+void context_trace(jg_context *c, jg_event event, const problem_key *key, const kernel_spec *spec, double ms);
 
-/* How far a call may go for a kernel. From DISK on it may load, and so wait for the device. */
-typedef enum effort {
-    EFFORT_MEMORY,       /* only what is loaded */
-    EFFORT_DISK,         /* also what the cache file has */
-    EFFORT_COMPILE,      /* also compile, on a thread of its own */
-    EFFORT_COMPILE_HERE  /* the same on the calling thread, which compile_spawn made; also what failed before */
-} effort;
+/* --- kernels.c: loaded kernels --- */
 
-/* Brings the image of a kernel from disk, else compiles it and stores it; the device is not touched. `label` is the problem that
- * asked. Errors: NOT_READY (absent and how < EFFORT_COMPILE), and compile_here's. */
-jg_status kernels_image(jg_context *c, const kernel_spec *spec, const char *label, effort how, image *out, jg_source *source);
-
-/* The same, loaded on the device: returns the kernel's entry, pinned. Requests for one kernel at the same time are merged. */
+/* Brings a kernel and loads it on the device: returns its entry, pinned. Requests for one kernel at the same time are merged.
+ * Errors: NOT_READY, those of images_get, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST. */
 jg_status kernels_obtain(jg_context *c, const kernel_spec *spec, const char *label, effort how, lru_entry **entry, jg_source *source);
 
+/* The entry of a kernel if it is loaded, pinned; else null. Sets no error text. */
+lru_entry *kernels_find(jg_context *c, const kernel_spec *spec);
+
+/* Loads an image that is there already; if the kernel is loaded, that one is returned. The entry is pinned.
+ * Errors: LOAD, NO_MEMORY, DEVICE, DEVICE_LOST. */
+jg_status kernels_load(jg_context *c, const kernel_spec *spec, const image *img, lru_entry **entry);
+
+/* Keeps a kernel loaded until jg_close: takes a pin of its own. Once is enough; more do nothing.
+ * why: the counter that it adds to. Error: NO_MEMORY. */
+jg_status kernels_keep(jg_context *c, lru_entry *entry, atomic_uint_fast64_t *why);
+
+/* --- dispatch.c: what problems come down to --- */
+
+/* Remembers a kernel for a problem and takes over the caller's pin on it, whatever happens. A problem that is in the map on a
+ * fallback goes over to this kernel if it is of the planned form; else what is there stays. wanted (may be null, is taken
+ * over): counts launches on a fallback. Returns the problem's entry, pinned; null if out of memory. */
+lru_entry *dispatch_put(jg_context *c, const problem_key *key, const plan *chosen, lru_entry *kernel, met *wanted, int *swapped);
+
 /* Destroys a value of the problem map (for lru_remove and the like). */
-void kernels_drop_dispatch(void *context, void *value);
+void dispatch_drop(void *context, void *value);
+
+/* What a call launches now. */
+static inline binding *dispatch_current(const dispatch *d)
+{
+    return atomic_load_explicit(&d->current, memory_order_acquire);
+}
+
+/* Whether it still runs on a fallback. */
+static inline int dispatch_is_provisional(const dispatch *d)
+{
+    return d->is_fallback && dispatch_current(d) == &d->first;
+}
 
 /* Evicts the least recently used problems over their bound; touches no device. */
-void kernels_trim_problems(jg_context *c);
+void dispatch_trim(jg_context *c);
 
-/* The same, and kernels over their bounds, with the problems that use them. May unload, so only where that is allowed.
- * *unloaded is set to the number of kernels. Errors: DEVICE, NO_MEMORY, DEVICE_LOST. */
-jg_status kernels_trim(jg_context *c, size_t *unloaded);
+/* The same, and kernels over their bounds, at most `most`, with the problems that use them. May unload, so only where that is
+ * allowed. *unloaded is set to the number of kernels. Errors: DEVICE, NO_MEMORY, DEVICE_LOST. */
+jg_status dispatch_trim_kernels(jg_context *c, size_t most, size_t *unloaded);
 
 /* Unloads everything (jg_close). */
-void kernels_destroy(jg_context *c);
+void dispatch_destroy(jg_context *c);
 
 /* --- gemm.c --- */
 
 /* The form that is planned first: what the problem asks for, else SPECIALISED, but GENERIC where k = 0. */
 jg_form gemm_planned_form(const problem *p);
 
-/* What a call may do on a miss, by the context's policy. */
-effort gemm_effort(const jg_context *c);
+/* What a call may do on a miss: the problem's own policy or the context's, but NEVER while `stream` is being captured. */
+jg_compile gemm_policy(const jg_context *c, const jg_problem *in, void *stream);
 
-/* The device part of a call whose kernel is known. Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
-jg_status gemm_launch(const jg_context *c, const dispatch *d, const operands *o, void *stream);
+/* Chooses what a problem needs, as the policy allows; returns its entry in the problem map, pinned. */
+jg_status gemm_resolve(jg_context *c, const problem_key *key, jg_compile policy, lru_entry **entry, jg_source *source);
 
-/* Chooses, obtains and remembers what a problem needs; returns its entry in the problem map, pinned. */
-jg_status gemm_resolve(jg_context *c, const problem_key *key, effort how, lru_entry **entry, jg_source *source);
+/* Finds a problem in the map, else resolves it. `stream` is the one that the caller is going to launch on. */
+jg_status gemm_find(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, lru_entry **entry, jg_source *source);
+
+/* Launches what a problem has come down to and counts it. Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
+jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream);
+
+/* --- startup.c --- */
+
+/* Loads the generic set, the kernels of sizes that earlier runs met, and what the options' prewarming asks for; what is not in
+ * the files is asked of the worker. Errors: NOT_READY (sealed, and a generic kernel is missing), DEVICE, NO_MEMORY, DEVICE_LOST, and
+ * those of a bad problem in the list. */
+jg_status startup_load(jg_context *c, const jg_options *options);
 
 #endif

@@ -1,37 +1,82 @@
-/* The way of a call: validate, make the key, look it up, launch; on a miss plan, obtain the kernel, remember it. */
+/* The way of a call: validate, make the key, look it up, launch; on a miss choose among what is loaded, launch that, and tell
+ * the worker. Only a call that may wait compiles or loads. */
 #include "context.h"
 #include "cpu.h"
 #include "status.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* The device part of a call whose kernel is known. */
-jg_status gemm_launch(const jg_context *c, const dispatch *d, const operands *o, void *stream)
+/* --- launching --- */
+
+/* The counters of this thread. */
+static launch_counts *counts_of_thread(jg_context *c)
 {
-    launch_args args = d->args;
+    static atomic_uint next;
+    static _Thread_local unsigned slot;
+    if (!slot) slot = 1 + atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % CONTEXT_COUNT_SLOTS;
+    return &c->launches[slot - 1];
+}
+
+/* Whether the stream is being captured into a graph. The legacy default stream cannot be. */
+static int is_capturing(const jg_context *c, void *stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!stream || context_is_cpu(c)) return 0;
+    device_scope scope;
+    if (device_enter(&c->device, &scope) != JG_OK) return 0;
+    const int known = c->device.driver->stream_capturing(stream, &status) == CUDA_SUCCESS;
+    device_leave(&c->device, &scope);
+    return known && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* The worker did not take a sighting: said once for each reason. */
+static void note_dropped(jg_context *c, const met *m)
+{
+    worker_stats stats;
+    worker_get_stats(c->worker, &stats);
+    context_trace(c, JG_EVENT_DROP, &m->key, &m->spec, 0);
+    if (stats.start_error && !atomic_exchange(&c->said_start_error, 1))
+        context_log(c, JG_LOG_WARNING, "cannot start the worker thread: %s; generic kernels go on serving (said once)",
+                    strerror(stats.start_error));
+    else if (!stats.start_error && !atomic_exchange(&c->said_dropped, 1))
+        context_log(c, JG_LOG_WARNING, "the worker's queue is full; generic kernels go on serving (said once)");
+}
+
+static void count_launch(jg_context *c, const lru_entry *entry, const binding *b)
+{
+    const dispatch *d = lru_value(entry);
+    const int is_generic = b->plan.spec.form == JG_FORM_GENERIC;
+    launch_counts *counts = counts_of_thread(c);
+    atomic_fetch_add_explicit(is_generic ? &counts->generic : &counts->own, 1, memory_order_relaxed);
+    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, d->met);
+    if (c->options.trace)
+        context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, lru_key(entry), &b->plan.spec, 0);
+}
+
+jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream)
+{
+    const dispatch *d = lru_value(entry);
+    const binding *b = dispatch_current(d);
+    launch_args args = b->args;
     args.a = o->a;
     args.b = o->b;
     args.c = o->c;
     args.alpha = o->alpha;
     args.beta = o->beta;
+    /* A graph needs its kernels for as long as it lives, which nobody tells us. */
+    if (stream && !atomic_load_explicit(&b->kernel->kept, memory_order_relaxed) && is_capturing(c, stream))
+        RETURN_IF_ERROR(kernels_keep(c, b->entry, &c->captured));
     device_scope scope;
     RETURN_IF_ERROR(device_enter(&c->device, &scope));
-    jg_status status = launch_kernel(&c->device, d->kernel, &d->plan, &args, stream);
+    jg_status status = launch_kernel(&c->device, b->kernel, &b->plan, &args, stream);
     device_leave(&c->device, &scope);
+    if (status == JG_OK) count_launch(c, entry, b);
     return status;
 }
 
-/* Plans one form of kernel and brings it. */
-static jg_status obtain_form(jg_context *c, const problem_key *key, jg_form form, effort how, plan *chosen,
-                             lru_entry **kernel_entry, jg_source *source)
-{
-    char label[256];
-    RETURN_IF_ERROR(plan_choose(&key->problem, key->access, form, &c->device.limits, chosen));
-    problem_key_format(key, label, sizeof label);
-    return kernels_obtain(c, &chosen->spec, label, how, kernel_entry, source);
-}
+/* --- a miss --- */
 
 jg_form gemm_planned_form(const problem *p)
 {
@@ -39,24 +84,59 @@ jg_form gemm_planned_form(const problem *p)
     return p->k == 0 ? JG_FORM_GENERIC : JG_FORM_SPECIALISED;
 }
 
+jg_compile gemm_policy(const jg_context *c, const jg_problem *in, void *stream)
+{
+    jg_compile policy = c->options.compile;
+    if (policy != JG_COMPILE_NEVER && in->compile != JG_COMPILE_DEFAULT) policy = in->compile;
+    return policy != JG_COMPILE_NEVER && is_capturing(c, stream) ? JG_COMPILE_NEVER : policy;
+}
+
+/* What a miss has come to so far. */
+typedef struct choice {
+    plan own, generic;        /* own: of the form that is planned first */
+    int has_generic;          /* it is another kernel, and may serve */
+    const plan *chosen;       /* one of the two */
+    lru_entry *kernel;        /* of chosen, pinned; null: none yet */
+    met *wanted;              /* to count launches for the worker */
+} choice;
+
+static jg_status make_plans(jg_context *c, const problem_key *key, choice *ch)
+{
+    const jg_form first = gemm_planned_form(&key->problem);
+    RETURN_IF_ERROR(plan_choose(&key->problem, key->access, first, &c->device.limits, &ch->own));
+    ch->has_generic = first != JG_FORM_GENERIC && key->problem.form == JG_FORM_AUTO &&
+                      plan_choose(&key->problem, key->access, JG_FORM_GENERIC, &c->device.limits, &ch->generic) == JG_OK;
+    return JG_OK;
+}
+
+/* Takes what is loaded: its own kernel, else a generic one. Touches neither device nor files. */
+static void choose_loaded(jg_context *c, const problem_key *key, choice *ch)
+{
+    ch->chosen = &ch->own;
+    if ((ch->kernel = kernels_find(c, &ch->own.spec)) || !ch->has_generic) return;
+    if (!(ch->kernel = kernels_find(c, &ch->generic.spec))) return;
+    ch->chosen = &ch->generic;
+    ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
+}
+
 static int may_fall_back(jg_status status)
 {
     return status == JG_ERR_NOT_READY || status == JG_ERR_NO_NVRTC || status == JG_ERR_LOAD;
 }
 
-/* A specialised kernel is worth having for every size, but not at any price: with k = 0 there is nothing to specialise, and
- * where it cannot be made a generic one that is cached serves. */
-static jg_status obtain_kernel(jg_context *c, const problem_key *key, effort how, plan *chosen, lru_entry **kernel_entry,
-                               jg_source *source)
+/* Brings its own kernel at the price of waiting; where that cannot be made, a generic one from the files serves. */
+static jg_status choose_waiting(jg_context *c, const problem_key *key, choice *ch, jg_source *source)
 {
-    const jg_form first = gemm_planned_form(&key->problem);
+    char label[256];
     status_text before, failure;
+    problem_key_format(key, label, sizeof label);
     status_save(&before);
-    jg_status status = obtain_form(c, key, first, how, chosen, kernel_entry, source);
-    if (!may_fall_back(status) || key->problem.form != JG_FORM_AUTO || first == JG_FORM_GENERIC) return status;
+    ch->chosen = &ch->own;
+    jg_status status = kernels_obtain(c, &ch->own.spec, label, EFFORT_COMPILE, &ch->kernel, source);
+    if (!may_fall_back(status) || !ch->has_generic) return status;
     status_save(&failure);
-    const effort less = how == EFFORT_MEMORY ? EFFORT_MEMORY : EFFORT_DISK;
-    if (obtain_form(c, key, JG_FORM_GENERIC, less, chosen, kernel_entry, source) == JG_OK) {
+    ch->chosen = &ch->generic;
+    if (kernels_obtain(c, &ch->generic.spec, label, EFFORT_DISK, &ch->kernel, source) == JG_OK) {
         status_restore(&before);
         return JG_OK;
     }
@@ -64,49 +144,114 @@ static jg_status obtain_kernel(jg_context *c, const problem_key *key, effort how
     return status;
 }
 
-/* Puts a dispatch in the map. One that is there already stays, unless it was a fallback and this is none; where that is in use
- * just now (a plan holds it), it stays too: the bits are the same. */
-static lru_entry *remember(jg_context *c, const problem_key *key, dispatch *d, int *existed)
+static double now_ms(void)
 {
-    lru_entry *entry = lru_insert(c->problems, key, sizeof *key, d, sizeof *d, existed);
-    if (!entry || !*existed || d->is_fallback || !((const dispatch *)lru_value(entry))->is_fallback) return entry;
-    lru_release(entry);
-    lru_remove(c->problems, key, sizeof *key, kernels_drop_dispatch, c);
-    return lru_insert(c->problems, key, sizeof *key, d, sizeof *d, existed);
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-jg_status gemm_resolve(jg_context *c, const problem_key *key, effort how, lru_entry **entry, jg_source *source)
+/* Background mode found neither the size's own kernel nor a generic one: the one case in which it waits. */
+static jg_status choose_first_generic(jg_context *c, const problem_key *key, choice *ch, jg_source *source)
 {
-    plan chosen;
-    lru_entry *kernel_entry;
-    RETURN_IF_ERROR(obtain_kernel(c, key, how, &chosen, &kernel_entry, source));
-    dispatch *d = calloc(1, sizeof *d);
-    int existed = 0;
-    *entry = NULL;
-    if (d) {
-        d->kernel_entry = kernel_entry;
-        d->kernel = lru_value(kernel_entry);
-        d->plan = chosen;
-        d->is_fallback = chosen.spec.form != gemm_planned_form(&key->problem);
-        launch_prepare(&key->problem, &chosen, &d->args);
-        *entry = remember(c, key, d, &existed);
+    char label[256], name[KERNEL_NAME_BYTES];
+    const plan *wanted = ch->has_generic ? &ch->generic : &ch->own;
+    const int is_generic = wanted->spec.form == JG_FORM_GENERIC;
+    const double deadline = c->options.deadline_ms, expected = images_expected_ms(c->images), start = now_ms();
+    kernel_format_name(&wanted->spec, name);
+    if (!is_generic || (deadline > 0 && expected > deadline)) {
+        met *m = is_generic ? NULL : met_create(key, &wanted->spec, 1);
+        worker_demand(c->worker, &wanted->spec, m, is_generic);
+        met_drop(m);
+        if (!is_generic)
+            return status_set(JG_ERR_NOT_READY, "%s is not loaded, and JG_COMPILE_BACKGROUND does not wait for it; the worker "
+                              "makes it for a later jg_poll", name);
+        return status_set(JG_ERR_NOT_READY, "%s is not loaded; making it takes about %.0f ms, more than deadline_ms = %g allows; the "
+                          "worker makes it for a later jg_poll", name, expected, deadline);
     }
-    if (!*entry || existed) {
-        free(d);
-        lru_release(kernel_entry);
+    problem_key_format(key, label, sizeof label);
+    ch->chosen = wanted;
+    RETURN_IF_ERROR(kernels_obtain(c, &wanted->spec, label, EFFORT_COMPILE, &ch->kernel, source));
+    RETURN_IF_ERROR(kernels_keep(c, ch->kernel, &c->generic_resident));
+    if (ch->has_generic) ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
+    if (!atomic_exchange(&c->said_wait, 1))
+        context_log(c, JG_LOG_WARNING, "%s waited %.0f ms for the generic kernel %s, which no cache or factory file had; prewarm the "
+                    "generic set (said once)", label, now_ms() - start, name);
+    return JG_OK;
+}
+
+static jg_status refuse_unloaded(const choice *ch)
+{
+    char name[KERNEL_NAME_BYTES];
+    kernel_format_name(&ch->own.spec, name);
+    return status_set(JG_ERR_NOT_READY, "neither %s nor a generic kernel in its place is loaded, and this call may neither compile nor "
+                      "load (JG_COMPILE_NEVER, or its stream is being captured); prewarm it", name);
+}
+
+/* Chooses and obtains. */
+static jg_status choose(jg_context *c, const problem_key *key, jg_compile policy, choice *ch, jg_source *source)
+{
+    const double start = now_ms();
+    *source = JG_SOURCE_MEMORY;
+    RETURN_IF_ERROR(make_plans(c, key, ch));
+    if (policy == JG_COMPILE_WAIT) {
+        RETURN_IF_ERROR(choose_waiting(c, key, ch, source));
+    } else {
+        choose_loaded(c, key, ch);
+        if (!ch->kernel && policy == JG_COMPILE_NEVER) return refuse_unloaded(ch);
+        if (!ch->kernel) RETURN_IF_ERROR(choose_first_generic(c, key, ch, source));
     }
-    if (!*entry) return status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");
+    if (*source != JG_SOURCE_MEMORY) {
+        atomic_fetch_add(&c->waits, 1);
+        context_trace(c, JG_EVENT_WAIT, key, &ch->chosen->spec, now_ms() - start);
+    }
+    return JG_OK;
+}
+
+jg_status gemm_resolve(jg_context *c, const problem_key *key, jg_compile policy, lru_entry **entry, jg_source *source)
+{
+    choice ch = {.kernel = NULL};
+    int swapped;
     size_t unloaded;
-    jg_status status = JG_OK;
-    if (how == EFFORT_MEMORY) kernels_trim_problems(c);
-    else status = kernels_trim(c, &unloaded);
+    jg_status status = choose(c, key, policy, &ch, source);
+    if (status != JG_OK) {
+        if (ch.kernel) lru_release(ch.kernel);
+        met_drop(ch.wanted);
+        return status;
+    }
+    *entry = dispatch_put(c, key, ch.chosen, ch.kernel, ch.wanted, &swapped);
+    if (!*entry) return status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");
+    if (policy == JG_COMPILE_WAIT) atomic_store(&((dispatch *)lru_value(*entry))->tried, 1);
+    dispatch_trim(c);
+    if (policy != JG_COMPILE_WAIT) return JG_OK;
+    status = dispatch_trim_kernels(c, SIZE_MAX, &unloaded);
     if (status != JG_OK) lru_release(*entry);
     return status;
 }
 
-effort gemm_effort(const jg_context *c)
+/* A call that may wait does not put up with a fallback that an earlier call, which might not, has left; it tries once. */
+static jg_status improve(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, dispatch *d)
 {
-    return c->options.compile == JG_COMPILE_NEVER ? EFFORT_MEMORY : EFFORT_COMPILE;
+    const jg_compile policy = c->options.compile == JG_COMPILE_NEVER || in->compile == JG_COMPILE_DEFAULT ? c->options.compile : in->compile;
+    if (policy != JG_COMPILE_WAIT || atomic_load_explicit(&d->tried, memory_order_relaxed) || is_capturing(c, stream)) return JG_OK;
+    lru_entry *entry;
+    jg_source source;
+    if (atomic_exchange(&d->tried, 1)) return JG_OK;
+    RETURN_IF_ERROR(gemm_resolve(c, key, policy, &entry, &source));
+    lru_release(entry);
+    return JG_OK;
+}
+
+jg_status gemm_find(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, lru_entry **entry, jg_source *source)
+{
+    *source = JG_SOURCE_MEMORY;
+    *entry = lru_acquire(c->problems, key, sizeof *key);
+    if (!*entry) return gemm_resolve(c, key, gemm_policy(c, in, stream), entry, source);
+    dispatch *d = lru_value(*entry);
+    if (!dispatch_is_provisional(d)) return JG_OK;
+    jg_status status = improve(c, in, key, stream, d);
+    if (status != JG_OK) lru_release(*entry);
+    return status;
 }
 
 jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
@@ -123,12 +268,10 @@ jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
     const int reads = operands_read_ab(&o);
     const unsigned align_a = reads ? operands_alignment(o.a) : 16, align_b = reads ? operands_alignment(o.b) : 16;
     const problem_key key = problem_key_of(&p, plan_access(&p, align_a, align_b, operands_alignment(o.c)));
-    lru_entry *entry = lru_acquire(c->problems, &key, sizeof key);
-    if (!entry) {
-        jg_source source;
-        RETURN_IF_ERROR(gemm_resolve(c, &key, gemm_effort(c), &entry, &source));
-    }
-    jg_status status = gemm_launch(c, lru_value(entry), &o, data->stream);
+    lru_entry *entry;
+    jg_source source;
+    RETURN_IF_ERROR(gemm_find(c, in, &key, data->stream, &entry, &source));
+    jg_status status = gemm_launch(c, entry, &o, data->stream);
     lru_release(entry);
     return status;
 }

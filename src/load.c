@@ -38,7 +38,14 @@ static jg_status prepare_function(const device *dev, const kernel_spec *spec, co
     return JG_OK;
 }
 
-jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *img, loaded_kernel *out)
+/* Lets this thread load and unload while any stream is being captured, and gives back how it was. Neither call ends up in the
+ * graph, so there is nothing that a capture would have to be protected from. */
+static void exchange_capture_mode(const device *dev, CUstreamCaptureMode *mode)
+{
+    dev->driver->capture_mode(mode);
+}
+
+static jg_status load_relaxed(const device *dev, const kernel_spec *spec, const image *img, loaded_kernel *out)
 {
     memset(out, 0, sizeof *out);
     char name[KERNEL_NAME_BYTES], what[KERNEL_NAME_BYTES + 1100], log[1024];
@@ -57,6 +64,7 @@ jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *i
     }
     out->code_bytes = img->cubin_bytes ? img->cubin_bytes : img->ptx_bytes;
     out->compile_ms = img->compile_ms;
+    out->spec = *spec;
     jg_status status = prepare_function(dev, spec, name, out);
     if (status != JG_OK) {
         /* The first error is the one to report. */
@@ -68,9 +76,21 @@ jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *i
     return status;
 }
 
+jg_status load_kernel(const device *dev, const kernel_spec *spec, const image *img, loaded_kernel *out)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    exchange_capture_mode(dev, &mode);
+    jg_status status = load_relaxed(dev, spec, img, out);
+    exchange_capture_mode(dev, &mode);
+    return status;
+}
+
 jg_status unload_kernel(const device *dev, loaded_kernel *kernel)
 {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    exchange_capture_mode(dev, &mode);
     CUresult result = kernel->module ? dev->driver->module_unload(kernel->module) : CUDA_SUCCESS;
+    exchange_capture_mode(dev, &mode);
     memset(kernel, 0, sizeof *kernel);
     return result == CUDA_SUCCESS ? JG_OK : driver_error(dev->driver, result, JG_ERR_DEVICE, "cuModuleUnload");
 }

@@ -6,12 +6,16 @@
 #include "device.h"
 #include "image.h"
 
+#include <stdatomic.h>
+
 typedef struct loaded_kernel {
     CUmodule module;
     CUfunction function;
     int registers;
-    size_t code_bytes;   /* of the image, counted against the memory bound */
+    size_t code_bytes;   /* of the image, counted against the memory binding */
     double compile_ms;   /* of its image */
+    kernel_spec spec;
+    atomic_int kept;     /* stays loaded until jg_close */
 } loaded_kernel;
 
 /* Loads the cubin where the chip is exactly the image's architecture, else (or if the driver refuses it) the PTX.

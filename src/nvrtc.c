@@ -2,11 +2,13 @@
  * Nothing here is linked against NVRTC, so that the library starts, and serves what is cached, without it. */
 #include "nvrtc_api.h"
 
+#include "exit_guard.h"
 #include "status.h"
 #include "text.h"
 
 #include <dlfcn.h>
 #include <nvrtc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +33,14 @@
     X(arch_count, nvrtcGetNumSupportedArchs, nvrtcResult, (int *))                                               \
     X(archs, nvrtcGetSupportedArchs, nvrtcResult, (int *))
 
+/* Since 12.9: lets a compile be stopped. Declared here, as older headers lack it. */
+typedef nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void *, void *), void *);
+
 struct nvrtc {
     void *handle;
     int number;
+    atomic_int cancelled;
+    set_flow_callback set_flow; /* null in older libraries */
 #define MEMBER(name, symbol, result, parameters) result(*name) parameters;
     NVRTC_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -86,6 +93,7 @@ static jg_status bind_functions(nvrtc *lib)
     if (!lib->name && !missing) missing = #symbol;
     NVRTC_FUNCTIONS(BIND)
 #undef BIND
+    *(void **)&lib->set_flow = dlsym(lib->handle, "nvrtcSetFlowCallback");
     int major = 0, minor = 0;
     if (lib->version && lib->version(&major, &minor) == NVRTC_SUCCESS) lib->number = major * 1000 + minor * 10;
     if (missing || lib->number < OLDEST_VERSION)
@@ -126,9 +134,25 @@ jg_status nvrtc_open(const char *path, nvrtc **out)
     }
     jg_status status = bind_functions(lib);
     if (status == JG_OK) status = open_builtins(lib);
-    if (status != JG_OK) nvrtc_close(lib);
-    else *out = lib;
+    if (status != JG_OK) {
+        nvrtc_close(lib);
+    } else {
+        exit_guard_arm();
+        *out = lib;
+    }
     return status;
+}
+
+void nvrtc_cancel(nvrtc *lib)
+{
+    atomic_store(&lib->cancelled, 1);
+}
+
+/* NVRTC asks this now and then while it compiles. */
+static int is_cancelled(void *user, void *unused)
+{
+    (void)unused;
+    return exit_guard_is_leaving() || atomic_load(&((nvrtc *)user)->cancelled);
 }
 
 /* No dlclose: NVRTC leaves threads and exit handlers behind. */
@@ -153,7 +177,7 @@ static jg_status check_arch(const nvrtc *lib, int arch)
 }
 
 /* The end of the log is where the errors are summed up, but the first error tells more: keep the beginning. */
-static jg_status failure(const nvrtc *lib, nvrtcProgram program, nvrtcResult result, const char *name)
+static jg_status failure(nvrtc *lib, nvrtcProgram program, nvrtcResult result, const char *name)
 {
     char *log = NULL;
     size_t size = 0;
@@ -162,6 +186,10 @@ static jg_status failure(const nvrtc *lib, nvrtcProgram program, nvrtcResult res
     const char *text = log ? log : "";
     jg_status status = JG_ERR_COMPILE;
     const char *hint = "";
+    if (is_cancelled(lib, NULL)) {
+        free(log);
+        return status_set(JG_ERR_CANCELLED, "compiling %s was cancelled: the context is closed or the process ends", name);
+    }
     if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE || strstr(text, "nvrtc-builtins")) {
         status = JG_ERR_NO_NVRTC;
         hint = "; libnvrtc-builtins of the same version must lie beside libnvrtc";
@@ -192,9 +220,8 @@ static double milliseconds(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out)
+static jg_status compile_guarded(nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out)
 {
-    memset(out, 0, sizeof *out);
     RETURN_IF_ERROR(check_arch(lib, arch));
     char arch_option[48];
     snprintf(arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
@@ -208,6 +235,7 @@ jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, 
     if (result != NVRTC_SUCCESS)
         return status_set(result == NVRTC_ERROR_OUT_OF_MEMORY ? JG_ERR_NO_MEMORY : JG_ERR_COMPILE,
                           "nvrtcCreateProgram: %s", lib->error_string(result));
+    if (lib->set_flow) lib->set_flow(program, is_cancelled, lib);
     result = lib->compile(program, option_count, options);
     char *cubin = NULL;
     if (result == NVRTC_SUCCESS) result = take(lib->cubin_size, lib->cubin, program, &cubin, &out->cubin_bytes);
@@ -224,5 +252,14 @@ jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, 
                  lib->number % 1000 / 10, options[0], options[1], options[2], line_info ? " " : "", line_info ? options[3] : "");
     }
     lib->destroy(&program);
+    return status;
+}
+
+jg_status nvrtc_compile(nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!exit_guard_enter()) return status_set(JG_ERR_CANCELLED, "compiling %s was cancelled: the process ends", name);
+    jg_status status = compile_guarded(lib, source, name, arch, line_info, out);
+    exit_guard_leave();
     return status;
 }

@@ -12,9 +12,12 @@ typedef struct nvrtc nvrtc;
 jg_status nvrtc_open(const char *path, nvrtc **out);
 void nvrtc_close(nvrtc *lib);
 
+/* Makes compiles under way, where NVRTC can be stopped (12.9 and later), and all later ones fail with CANCELLED. */
+void nvrtc_cancel(nvrtc *lib);
+
 /* Compiles one translation unit for sm_<arch> to cubin and PTX. Call it on a thread with an 8 MiB stack (see
  * compile.c). Thread-safe. The source must define the kernel `name`. line_info: keep source lines in the cubin and the PTX.
- * Errors: ARCH (with the list this NVRTC knows), COMPILE (with the log), NO_NVRTC (builtins missing), NO_MEMORY. */
-jg_status nvrtc_compile(const nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out);
+ * Errors: ARCH (with the list this NVRTC knows), COMPILE (with the log), NO_NVRTC (builtins missing), NO_MEMORY, CANCELLED. */
+jg_status nvrtc_compile(nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out);
 
 #endif

@@ -3,9 +3,11 @@
 
 #include "status.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *environment(const char *name)
 {
@@ -35,25 +37,79 @@ jg_status options_cache_path(const char *given, char *path, size_t size, int *no
     return JG_OK;
 }
 
+/* share/jitgemm/factory.db beside the folder of `file`, as bin/ and lib/ lie beside share/. */
+static int factory_beside(const char *file, char *path, size_t size)
+{
+    const char *slash = strrchr(file, '/');
+    if (!slash) return 0;
+    const int length = snprintf(path, size, "%.*s/../share/jitgemm/factory.db", (int)(slash - file), file);
+    return (size_t)length < size && access(path, F_OK) == 0;
+}
+
+int options_factory_path(const char *given, char *path, size_t size)
+{
+    static const char *const places[] = {"/usr/local/share/jitgemm/factory.db", "/usr/share/jitgemm/factory.db"};
+    char program[4096];
+    Dl_info library;
+    if (!given) given = getenv("JITGEMM_FACTORY");
+    if (given) {
+        if ((size_t)snprintf(path, size, "%s", given) >= size) path[0] = 0;
+        return 1;
+    }
+    if (dladdr(places, &library) && library.dli_fname && factory_beside(library.dli_fname, path, size)) return 0;
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    if (factory_beside(program, path, size)) return 0;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, size, "%s", places[i]);
+        if (access(path, F_OK) == 0) return 0;
+    }
+    path[0] = 0;
+    return 0;
+}
+
+/* What belongs to not waiting. */
+static jg_status check_waiting(const jg_options *o)
+{
+    const uint32_t types = JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16;
+    if (o->resident & ~(types | JG_RESIDENT_NONE) || (o->resident & JG_RESIDENT_NONE && o->resident & types))
+        return status_set(JG_ERR_VALUE, "options.resident is 0x%x; it must be made of JG_RESIDENT_ flags, and _NONE stands alone", o->resident);
+    if (o->prewarm & ~(JG_PREWARM_COMMON | JG_PREWARM_MISSES | JG_PREWARM_NO_MET))
+        return status_set(JG_ERR_VALUE, "options.prewarm is 0x%x; it must be made of JG_PREWARM_ flags", o->prewarm);
+    if (o->prewarm_count && !o->prewarm_problems)
+        return status_set(JG_ERR_VALUE, "options.prewarm_count is %zu, but prewarm_problems is null", o->prewarm_count);
+    if (!(o->deadline_ms >= 0)) return status_set(JG_ERR_VALUE, "options.deadline_ms is %g; it must be 0 or above", o->deadline_ms);
+    if (o->worker.threads > OPTIONS_WORKER_MAX_THREADS)
+        return status_set(JG_ERR_VALUE, "options.worker.threads is %u; at most %u", o->worker.threads, OPTIONS_WORKER_MAX_THREADS);
+    if (o->worker.nice < JG_NICE_INHERIT || o->worker.nice > 19)
+        return status_set(JG_ERR_VALUE, "options.worker.nice is %d; it must be JG_NICE_INHERIT or 0 to 19", o->worker.nice);
+    return JG_OK;
+}
+
 jg_status options_resolve(const jg_options *in, jg_options *out)
 {
     memset(out, 0, sizeof *out);
     if (in) *out = *in;
     if ((unsigned)out->device > JG_DEVICE_CPU)
         return status_set(JG_ERR_VALUE, "options.device is %d; it must be JG_DEVICE_AUTO, _CUDA or _CPU", (int)out->device);
-    if ((unsigned)out->compile > JG_COMPILE_NEVER)
-        return status_set(JG_ERR_VALUE, "options.compile is %d; it must be JG_COMPILE_DEFAULT, _WAIT or _NEVER", (int)out->compile);
+    if ((unsigned)out->compile > JG_COMPILE_BACKGROUND)
+        return status_set(JG_ERR_VALUE, "options.compile is %d; it must be JG_COMPILE_DEFAULT, _WAIT, _NEVER or _BACKGROUND", (int)out->compile);
     if ((unsigned)out->log_level > JG_LOG_DEBUG)
         return status_set(JG_ERR_VALUE, "options.log_level is %d; it must be JG_LOG_DEFAULT to JG_LOG_DEBUG", (int)out->log_level);
     if (out->arch < 0 || out->sm_count < 0)
         return status_set(JG_ERR_VALUE, "options.%s is negative", out->arch < 0 ? "arch" : "sm_count");
     if (out->reserved)
         return status_set(JG_ERR_VALUE, "options.reserved is not 0; zero-initialise jg_options");
-    if (out->compile == JG_COMPILE_DEFAULT) out->compile = JG_COMPILE_WAIT;
+    RETURN_IF_ERROR(check_waiting(out));
+    if (out->compile == JG_COMPILE_DEFAULT) out->compile = JG_COMPILE_BACKGROUND;
+    if (!out->resident) out->resident = out->compile == JG_COMPILE_WAIT ? JG_RESIDENT_NONE : JG_RESIDENT_F32 | JG_RESIDENT_F16;
     if (out->log_level == JG_LOG_DEFAULT) out->log_level = JG_LOG_WARNING;
     if (!out->cache_max_bytes) out->cache_max_bytes = OPTIONS_CACHE_MAX_BYTES;
     if (!out->memory_max_kernels) out->memory_max_kernels = OPTIONS_MEMORY_MAX_KERNELS;
     if (!out->memory_max_bytes) out->memory_max_bytes = OPTIONS_MEMORY_MAX_BYTES;
+    if (!out->worker.threads) out->worker.threads = 1;
+    if (!out->worker.queue) out->worker.queue = OPTIONS_WORKER_QUEUE;
+    if (!out->worker.per_minute) out->worker.per_minute = OPTIONS_WORKER_PER_MINUTE;
     return JG_OK;
 }
 

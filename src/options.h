@@ -7,12 +7,19 @@
 #define OPTIONS_CACHE_MAX_BYTES (256ull << 20)
 #define OPTIONS_MEMORY_MAX_KERNELS 1024u
 #define OPTIONS_MEMORY_MAX_BYTES (256ull << 20)
+#define OPTIONS_WORKER_QUEUE 256u
+#define OPTIONS_WORKER_PER_MINUTE 60u
+#define OPTIONS_WORKER_MAX_THREADS 16u
 #define OPTIONS_CPU_ARCH 87
 
 /* Resolves the cache file: given, else $JITGEMM_CACHE, else ${XDG_CACHE_HOME:-$HOME/.cache}/jitgemm/kernels.db.
  * path becomes "" for memory only: given or the variable is "", or there is no home (*no_home is then 1).
  * Error: FILE if the path does not fit. */
 jg_status options_cache_path(const char *given, char *path, size_t size, int *no_home);
+
+/* Resolves the factory file: given, else $JITGEMM_FACTORY, else share/jitgemm/factory.db beside the library's or the program's
+ * folder, if it is there. path becomes "" if there is none. Returns 1 if it was named, 0 if it was found. */
+int options_factory_path(const char *given, char *path, size_t size);
 
 /* Checks `in` (may be null) and fills in *out with every default but the strings, which are resolved from the
  * environment by the functions here. Error: VALUE, naming the member. */

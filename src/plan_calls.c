@@ -16,18 +16,19 @@ struct jg_plan {
     jg_source source;
 };
 
-/* What the kernel counts on, which can be less than what was promised. */
+/* What the kernel counts on, which can be less than what was promised. Another may take a fallback's place. */
 static void set_needs(jg_plan *pl)
 {
     const unsigned in = (unsigned)type_bytes((jg_type)pl->problem.type_a), out = (unsigned)type_bytes((jg_type)pl->problem.type_c);
     pl->need_a = pl->need_b = in;
     pl->need_c = out;
     if (!pl->entry) return;
-    const plan *chosen = &((const dispatch *)lru_value(pl->entry))->plan;
+    const dispatch *d = lru_value(pl->entry);
+    const plan *chosen = &dispatch_current(d)->plan;
     const kernel_spec *s = &chosen->spec;
     /* Where the width is a launch argument, it is the one that the access allows. */
-    pl->need_a = s->vec_a == SPEC_ARGUMENT ? chosen->access.a : s->vec_a;
-    pl->need_b = s->vec_b == SPEC_ARGUMENT ? chosen->access.b : s->vec_b;
+    pl->need_a = d->is_fallback || s->vec_a == SPEC_ARGUMENT ? chosen->access.a : s->vec_a;
+    pl->need_b = d->is_fallback || s->vec_b == SPEC_ARGUMENT ? chosen->access.b : s->vec_b;
     if (chosen->access.c) pl->need_c = 4 * out;
 }
 
@@ -44,9 +45,7 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
     made->source = JG_SOURCE_CPU;
     if (!context_is_cpu(c) && !problem_is_empty(&p)) {
         const problem_key key = problem_key_of(&p, problem_promised_access(&p));
-        made->source = JG_SOURCE_MEMORY;
-        made->entry = lru_acquire(c->problems, &key, sizeof key);
-        jg_status status = made->entry ? JG_OK : gemm_resolve(c, &key, gemm_effort(c), &made->entry, &made->source);
+        jg_status status = gemm_find(c, in, &key, NULL, &made->entry, &made->source);
         if (status != JG_OK) {
             free(made);
             return status;
@@ -66,7 +65,7 @@ jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
     const operands o = operands_canonicalise(p, data);
     RETURN_IF_ERROR(operands_check(&o, pl->need_a, pl->need_b, pl->need_c));
     if (!pl->entry) return cpu_gemm(p, o.a, o.b, o.c, o.alpha, o.beta);
-    return gemm_launch(pl->context, lru_value(pl->entry), &o, data->stream);
+    return gemm_launch(pl->context, pl->entry, &o, data->stream);
 }
 
 void jg_plan_destroy(jg_plan *pl)
@@ -77,7 +76,7 @@ void jg_plan_destroy(jg_plan *pl)
     free(pl);
 }
 
-static void describe_kernel(const dispatch *d, const limits *l, jg_plan_details *out)
+static void describe_kernel(const binding *d, const limits *l, jg_plan_details *out)
 {
     const plan *c = &d->plan;
     const tile *t = &c->spec.tile;
@@ -109,7 +108,7 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     memset(out, 0, sizeof *out);
     out->source = pl->source;
     if (pl->entry) {
-        describe_kernel(lru_value(pl->entry), &pl->context->device.limits, out);
+        describe_kernel(dispatch_current(lru_value(pl->entry)), &pl->context->device.limits, out);
     } else {
         snprintf(out->kernel, sizeof out->kernel, "cpu");
         snprintf(out->family, sizeof out->family, "cpu");

@@ -4,6 +4,7 @@
  * then each of a few threads takes the next one until none is left or the caller says stop. */
 #include "context.h"
 #include "hash.h"
+#include "misses.h"
 #include "status.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 /* One kernel to make. */
 typedef struct item {
     kernel_key key;
-    kernel_spec spec;
+    plan plan;                /* only its spec for the generic set */
     problem_key problem;      /* what to remember it for; unused for the generic set */
     int generic_set;
     jg_status status;         /* of planning, then of making */
@@ -67,19 +68,17 @@ static jg_status add_problem(work *w, const jg_problem *in)
     item it;
     memset(&it, 0, sizeof it);
     problem p;
-    plan chosen;
     it.status = problem_canonicalise(in, &p);
     if (it.status == JG_OK && problem_is_empty(&p)) return JG_OK;
     if (it.status == JG_OK) {
         it.problem = problem_key_of(&p, problem_promised_access(&p));
-        it.status = plan_choose(&p, it.problem.access, gemm_planned_form(&p), &w->context->device.limits, &chosen);
+        it.status = plan_choose(&p, it.problem.access, gemm_planned_form(&p), &w->context->device.limits, &it.plan);
     }
     if (it.status != JG_OK) {
         snprintf(it.error, sizeof it.error, "%s", jg_last_error());
         snprintf(it.label, sizeof it.label, "%lldx%lldx%lld", (long long)in->m, (long long)in->n, (long long)in->k);
     } else {
-        it.spec = chosen.spec;
-        kernel_encode_key(&it.spec, &it.key);
+        kernel_encode_key(&it.plan.spec, &it.key);
     }
     if (jg_problem_format(in, it.label, sizeof it.label, NULL) != JG_OK && it.status == JG_OK) snprintf(it.label, sizeof it.label, "?");
     return add_item(w, &it);
@@ -95,23 +94,43 @@ static void add_generic(void *user, const kernel_spec *spec)
     generic_visit *v = user;
     item it;
     memset(&it, 0, sizeof it);
-    it.spec = *spec;
+    it.plan.spec = *spec;
     it.generic_set = 1;
     snprintf(it.label, sizeof it.label, "generic");
     kernel_encode_key(spec, &it.key);
     if (v->status == JG_OK) v->status = add_item(v->work, &it);
 }
 
-/* The generic kernels of every input type that the list uses. */
-static jg_status add_generic_sets(work *w)
+/* The generic kernels of the types asked for and, if told to, of every input type that the list uses. */
+static jg_status add_generic_sets(work *w, const jg_prewarm_options *options)
 {
-    unsigned types = 0;
-    for (size_t i = 0; i < w->count; i++)
-        if (w->items[i]->status == JG_OK) types |= 1u << w->items[i]->spec.type_in;
+    uint32_t types = options->types;
+    for (size_t i = 0; i < w->count && options->generic_set; i++)
+        if (w->items[i]->status == JG_OK) types |= 1u << w->items[i]->plan.spec.type_in;
     generic_visit v = {w, JG_OK};
     for (int type = JG_F32; type <= JG_BF16; type++)
         if (types & 1u << type) plan_generic_set((jg_type)type, &w->context->device.limits, add_generic, &v);
     return v.status;
+}
+
+/* What the cache file remembers as missed, with the accesses that it was met with. */
+static jg_status add_misses(work *w)
+{
+    jg_context *c = w->context;
+    miss_list list;
+    jg_status status = misses_read(c->images, c->device.limits.arch->number, &list);
+    for (size_t i = 0; i < list.count && status == JG_OK; i++) {
+        item it;
+        memset(&it, 0, sizeof it);
+        it.problem = list.misses[i].key;
+        problem_key_format(&it.problem, it.label, sizeof it.label);
+        it.status = plan_choose(&it.problem.problem, it.problem.access, gemm_planned_form(&it.problem.problem), &c->device.limits, &it.plan);
+        if (it.status != JG_OK) snprintf(it.error, sizeof it.error, "%s", jg_last_error());
+        else kernel_encode_key(&it.plan.spec, &it.key);
+        status = add_item(w, &it);
+    }
+    misses_free(&list);
+    return status;
 }
 
 /* The 16 common sizes in both common types. */
@@ -124,6 +143,24 @@ static jg_status add_common(work *w)
     return JG_OK;
 }
 
+/* Both take over the pin on the kernel. */
+static jg_status keep_generic(jg_context *c, lru_entry *kernel)
+{
+    jg_status status = kernels_keep(c, kernel, &c->generic_resident);
+    lru_release(kernel);
+    return status;
+}
+
+static jg_status remember(jg_context *c, const item *it, lru_entry *kernel)
+{
+    int swapped;
+    size_t unloaded;
+    lru_entry *entry = dispatch_put(c, &it->problem, &it->plan, kernel, NULL, &swapped);
+    if (!entry) return status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");
+    lru_release(entry);
+    return dispatch_trim_kernels(c, SIZE_MAX, &unloaded);
+}
+
 /* Makes one kernel: its image in the cache file and, on a CUDA device, the kernel loaded and its problem remembered. */
 static void make(work *w, item *it, jg_source *source, double *ms)
 {
@@ -131,20 +168,17 @@ static void make(work *w, item *it, jg_source *source, double *ms)
     *ms = 0;
     if (context_is_cpu(c)) {
         image img;
-        it->status = kernels_image(c, &it->spec, it->label, w->how, &img, source);
+        it->status = images_get(c->images, &it->plan.spec, it->label, w->how, &img, source);
         if (it->status == JG_OK) {
             *ms = img.compile_ms;
             image_free(&img);
         }
     } else {
-        lru_entry *kernel = NULL, *problem_entry = NULL;
-        it->status = kernels_obtain(c, &it->spec, it->label, w->how, &kernel, source);
+        lru_entry *kernel;
+        it->status = kernels_obtain(c, &it->plan.spec, it->label, w->how, &kernel, source);
         if (it->status == JG_OK) {
-            jg_source again;
             *ms = ((const loaded_kernel *)lru_value(kernel))->compile_ms;
-            if (!it->generic_set) it->status = gemm_resolve(c, &it->problem, w->how, &problem_entry, &again);
-            if (problem_entry) lru_release(problem_entry);
-            lru_release(kernel);
+            it->status = it->generic_set ? keep_generic(c, kernel) : remember(c, it, kernel);
         }
     }
     if (it->status != JG_OK) snprintf(it->error, sizeof it->error, "%s", jg_last_error());
@@ -154,7 +188,7 @@ static void make(work *w, item *it, jg_source *source, double *ms)
 static void report(work *w, const item *it, jg_source source, double ms)
 {
     char name[KERNEL_NAME_BYTES] = "";
-    if (it->spec.family) kernel_format_name(&it->spec, name);
+    if (it->plan.spec.family) kernel_format_name(&it->plan.spec, name);
     jg_outcome outcome = it->status != JG_OK ? JG_FAILED : source == JG_SOURCE_COMPILED ? JG_COMPILED : JG_CACHED;
     size_t *const counts[] = {[JG_COMPILED] = &w->result.compiled, [JG_CACHED] = &w->result.cached, [JG_FAILED] = &w->result.failed};
     ++*counts[outcome];
@@ -164,7 +198,7 @@ static void report(work *w, const item *it, jg_source source, double ms)
     if (w->progress && w->progress(w->user, &progress)) w->stop = 1;
 }
 
-static void *worker(void *argument)
+static void *make_items(void *argument)
 {
     work *w = argument;
     pthread_mutex_lock(&w->lock);
@@ -197,7 +231,7 @@ static jg_status run_workers(work *w, uint32_t jobs)
     pthread_t threads[MAX_JOBS];
     size_t started = 0, wanted = job_count(jobs, w->count);
     int error = 0;
-    while (started < wanted && !(error = compile_spawn(&threads[started], worker, w))) started++;
+    while (started < wanted && !(error = compile_spawn(&threads[started], make_items, w))) started++;
     for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
     if (wanted && !started) return status_set(JG_ERR_NO_MEMORY, "cannot start a compile thread: %s", strerror(error));
     return JG_OK;
@@ -210,6 +244,12 @@ static jg_status outcome_of(const work *w)
     return JG_OK;
 }
 
+static jg_status check_options(const jg_prewarm_options *o)
+{
+    if (!(o->types & ~(JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16))) return JG_OK;
+    return status_set(JG_ERR_VALUE, "jg_prewarm: types is 0x%x; it must be made of JG_RESIDENT_ flags of types", o->types);
+}
+
 jg_status jg_prewarm(jg_context *c, const jg_problem *problems, size_t count, const jg_prewarm_options *options, jg_prewarm_result *result)
 {
     if (result) memset(result, 0, sizeof *result);
@@ -219,9 +259,11 @@ jg_status jg_prewarm(jg_context *c, const jg_problem *problems, size_t count, co
     work w = {.context = c, .progress = options->progress, .user = options->user,
               .how = c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE_HERE};
     pthread_mutex_init(&w.lock, NULL);
-    jg_status status = count ? JG_OK : add_common(&w);
+    jg_status status = check_options(options);
+    if (status == JG_OK && !count && !options->from_misses && !options->types) status = add_common(&w);
     for (size_t i = 0; i < count && status == JG_OK; i++) status = add_problem(&w, &problems[i]);
-    if (status == JG_OK && options->generic_set) status = add_generic_sets(&w);
+    if (status == JG_OK && options->from_misses) status = add_misses(&w);
+    if (status == JG_OK) status = add_generic_sets(&w, options);
     if (status == JG_OK) status = run_workers(&w, options->jobs);
     if (status == JG_OK) status = outcome_of(&w);
     if (result) *result = w.result;

@@ -67,7 +67,7 @@ static inline int fixture_teardown(void **state)
 /* Options of a context on the fake driver, with the fixture's cache file and log. */
 static inline jg_options fixture_options(void)
 {
-    return (jg_options){.device = JG_DEVICE_CUDA, .cache_path = fx.cache, .driver_path = fake_path(), .log = fixture_log,
+    return (jg_options){.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .cache_path = fx.cache, .factory_path = "", .driver_path = fake_path(), .log = fixture_log,
                         .log_user = &fx, .log_level = JG_LOG_DEBUG};
 }
 

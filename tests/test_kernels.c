@@ -15,7 +15,7 @@ static const float one = 1, zero;
 static int be_second_process(const char *cache)
 {
     const jg_problem p = square(16, JG_F32);
-    const jg_options options = {.device = JG_DEVICE_CUDA, .cache_path = cache, .driver_path = fake_path()};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .cache_path = cache, .driver_path = fake_path()};
     float a[256] = {1}, b[256] = {2}, c[256] = {3};
     jg_context *context;
     jg_stats stats;
@@ -87,6 +87,7 @@ static jg_context *open_never(void)
 {
     jg_options options = fixture_options();
     options.compile = JG_COMPILE_NEVER;
+    options.resident = JG_RESIDENT_NONE;
     return fixture_open_with(options);
 }
 

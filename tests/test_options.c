@@ -17,7 +17,14 @@ static void defaults_are_filled_in(void **state)
         memset(&out, 0xff, sizeof out);
         assert_int_equal(options_resolve(i ? &(jg_options){0} : NULL, &out), JG_OK);
         assert_int_equal(out.device, JG_DEVICE_AUTO);
-        assert_int_equal(out.compile, JG_COMPILE_WAIT);
+        assert_int_equal(out.compile, JG_COMPILE_BACKGROUND);
+        assert_int_equal(out.resident, JG_RESIDENT_F32 | JG_RESIDENT_F16);
+        assert_int_equal(out.prewarm, 0);
+        assert_true(out.deadline_ms == 0);
+        assert_int_equal(out.worker.threads, 1);
+        assert_int_equal(out.worker.nice, 0);
+        assert_int_equal(out.worker.queue, 256);
+        assert_int_equal(out.worker.per_minute, 60);
         assert_int_equal(out.arch, 0);
         assert_int_equal(out.sm_count, 0);
         assert_null(out.cache_path);
@@ -29,12 +36,24 @@ static void defaults_are_filled_in(void **state)
     }
 }
 
+/* A context whose calls make their own kernels needs no generic set; a sealed one needs it most. */
+static void the_generic_set_follows_the_policy(void **state)
+{
+    (void)state;
+    jg_options out;
+    assert_int_equal(options_resolve(&(jg_options){.compile = JG_COMPILE_WAIT}, &out), JG_OK);
+    assert_int_equal(out.resident, JG_RESIDENT_NONE);
+    assert_int_equal(options_resolve(&(jg_options){.compile = JG_COMPILE_NEVER}, &out), JG_OK);
+    assert_int_equal(out.resident, JG_RESIDENT_F32 | JG_RESIDENT_F16);
+}
+
 static void what_is_given_is_kept(void **state)
 {
     (void)state;
     const jg_options in = {.device = JG_DEVICE_CPU, .compile = JG_COMPILE_NEVER, .arch = 90, .sm_count = 3, .cache_path = "p",
                            .cache_max_bytes = 1, .memory_max_kernels = 2, .memory_max_bytes = 3, .nvrtc_path = "n",
-                           .driver_path = "d", .log_level = JG_LOG_DEBUG};
+                           .driver_path = "d", .factory_path = "f", .resident = JG_RESIDENT_BF16, .prewarm = JG_PREWARM_COMMON,
+                           .deadline_ms = 0.5, .worker = {2, 19, 3, 4, 5}, .log_level = JG_LOG_DEBUG};
     jg_options out;
     assert_int_equal(options_resolve(&in, &out), JG_OK);
     assert_memory_equal(&in, &out, sizeof in);
@@ -49,7 +68,15 @@ static void bad_values_are_named(void **state)
     } rows[] = {
         {"options.device is 3", {.device = (jg_device)3}},
         {"options.device is -1", {.device = (jg_device)-1}},
-        {"options.compile is 3", {.compile = (jg_compile)3}},
+        {"options.compile is 4", {.compile = (jg_compile)4}},
+        {"options.resident is 0x10", {.resident = 0x10}},
+        {"options.resident is 0x80000002", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_F32}},
+        {"options.prewarm is 0x8", {.prewarm = 8}},
+        {"prewarm_problems is null", {.prewarm_count = 1}},
+        {"options.deadline_ms is -1", {.deadline_ms = -1}},
+        {"options.worker.threads is 17", {.worker.threads = 17}},
+        {"options.worker.nice is 20", {.worker.nice = 20}},
+        {"options.worker.nice is -2", {.worker.nice = -2}},
         {"options.log_level is 5", {.log_level = (jg_log_level)5}},
         {"options.arch is negative", {.arch = -1}},
         {"options.sm_count is negative", {.sm_count = -1}},
@@ -60,6 +87,23 @@ static void bad_values_are_named(void **state)
         assert_int_equal(options_resolve(&rows[i].options, &out), JG_ERR_VALUE);
         if (!strstr(jg_last_error(), rows[i].what)) fail_msg("\"%s\" does not say \"%s\"", jg_last_error(), rows[i].what);
     }
+}
+
+/* The factory file: what is named goes first, also "" for none; nothing is made up that is not there. */
+static void the_factory_file_is_named_or_found(void **state)
+{
+    (void)state;
+    char path[64];
+    setenv("JITGEMM_FACTORY", "/e/f.db", 1);
+    assert_int_equal(options_factory_path("/g/f.db", path, sizeof path), 1);
+    assert_string_equal(path, "/g/f.db");
+    assert_int_equal(options_factory_path(NULL, path, sizeof path), 1);
+    assert_string_equal(path, "/e/f.db");
+    assert_int_equal(options_factory_path("", path, sizeof path), 1);
+    assert_string_equal(path, "");
+    setenv("JITGEMM_FACTORY", "", 1);
+    assert_int_equal(options_factory_path(NULL, path, sizeof path), 1);
+    assert_string_equal(path, "");
 }
 
 /* Null: unset. */
@@ -145,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in), cmocka_unit_test(what_is_given_is_kept), cmocka_unit_test(bad_values_are_named),
+        cmocka_unit_test(the_generic_set_follows_the_policy), cmocka_unit_test(the_factory_file_is_named_or_found),
         cmocka_unit_test(the_cache_path_follows_its_order), cmocka_unit_test(a_cache_path_must_fit),
         cmocka_unit_test(libraries_come_from_options_then_environment),
     };

@@ -43,7 +43,7 @@ static int count(const char *device, const char *text, jg_counters *c)
     jg_plan *plan;
     void *blocks[3];
     setenv("JITGEMM_SWGPU_DEVICE", device, 1);
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu"};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu"};
     if (jg_open(&options, &context) != JG_OK || jg_problem_parse(text, &p) != JG_OK) fail_msg("%s: %s", text, jg_last_error());
     const jg_status status = jg_plan_create(context, &p, &plan);
     if (status == JG_ERR_NO_NVRTC) {

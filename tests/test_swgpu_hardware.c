@@ -176,7 +176,7 @@ static void results_of_an_h200(void **state)
     device_scope scope;
     const char *driver_path = getenv("JITGEMM_DRIVER");
     if (!driver_path) setenv("JITGEMM_SWGPU_DEVICE", "h200", 1);
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = driver_path ? NULL : "swgpu", .cache_path = ""};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = driver_path ? NULL : "swgpu", .cache_path = ""};
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     if (c->device.number != 90) {
         print_message("SKIP the results are of sm_90, this is sm_%d\n", c->device.number);

@@ -27,7 +27,7 @@ static int forget_settings(void **state)
 static jg_context *open_software(void)
 {
     jg_context *c;
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu"};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu"};
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     return c;
 }
@@ -163,7 +163,7 @@ static void products_run_from_ptx(void **state)
     jg_context *c;
     scratch_make(folder);
     snprintf(path, sizeof path, "%s/kernels.db", folder);
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu", .cache_path = path};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu", .cache_path = path};
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     for (size_t i = 0; i < 3; i++)
         if (multiply(c, texts[i]) != JG_OK) fail_msg("%s: %s", texts[i], jg_last_error());

@@ -214,7 +214,7 @@ static long run_planted(const planted *row, char *found, size_t size)
     problem p;
     reference ref;
     setenv("JITGEMM_SWGPU_CHECKS", row->checks ? row->checks : "all", 1);
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu", .cache_path = ""};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu", .cache_path = ""};
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     if (jg_problem_parse(row->problem, &in) != JG_OK || problem_canonicalise(&in, &p) != JG_OK) fail_msg("%s", jg_last_error());
     wanted_family wanted = {.family = row->family};

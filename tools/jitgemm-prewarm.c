@@ -91,6 +91,7 @@ static jg_status open_context(prewarm_run *run, int arch, const char *cache_path
 {
     const prewarm_args *args = &run->args;
     jg_options options = {
+        .compile = JG_COMPILE_WAIT,
         .device = arch ? JG_DEVICE_CPU : JG_DEVICE_CUDA, .arch = arch, .sm_count = args->sm_count,
         .cache_path = cache_path, .nvrtc_path = args->nvrtc_path, .log = on_log, .log_user = run,
         .log_level = args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};

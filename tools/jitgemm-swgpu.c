@@ -136,7 +136,7 @@ static void on_log(void *user, jg_log_level level, const char *text)
 
 static int open_context(swgpu_run *run)
 {
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = "swgpu", .cache_path = run->args.cache_path,
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu", .cache_path = run->args.cache_path,
                                 .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return COUNTERS_EXIT_DONE;
     run->context = NULL;

@@ -1,0 +1,32 @@
+/* The list of misses in the cache file, in the library's own terms: problems that ran on a generic kernel, with counts. */
+#ifndef JG_MISSES_H
+#define JG_MISSES_H
+
+#include "images.h"
+#include "problem_key.h"
+#include "worker.h"
+
+typedef struct miss {
+    problem_key key;
+    uint64_t count;
+    double gain;      /* recorded; 0: none */
+    int cached;       /* the file has its own kernel, as it was planned then */
+} miss;
+
+typedef struct miss_list {
+    miss *misses;     /* most counted first */
+    size_t count, room;
+} miss_list;
+
+/* Reads the misses of an architecture; an unreadable or missing file has none. Rows that this version cannot read are passed
+ * over. Error: NO_MEMORY. */
+jg_status misses_read(images *i, int sm, miss_list *out);
+void misses_free(miss_list *list);
+
+/* Adds counts[i] uses of mets[i]. A fault of the file is logged once. */
+void misses_add(images *i, int sm, met *const *mets, const uint64_t *counts, size_t count);
+
+/* The recorded gain of a problem; 0 if there is none. */
+double misses_gain(images *i, int sm, const problem_key *key);
+
+#endif
