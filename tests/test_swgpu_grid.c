@@ -367,6 +367,7 @@ static void kinds_of_faults(void **state)
         {FAULT_TRAP, "trap", CUDA_ERROR_ILLEGAL_INSTRUCTION},
         {FAULT_TIMEOUT, "timeout", CUDA_ERROR_LAUNCH_TIMEOUT},
         {FAULT_MEMORY, "out of host memory", CUDA_ERROR_OUT_OF_MEMORY},
+        {FAULT_UNLOADED, "use after unload", CUDA_ERROR_ILLEGAL_ADDRESS},
         {FAULT_LEAK, "leak", CUDA_SUCCESS},
     };
     assert_int_equal(sizeof rows / sizeof rows[0], FAULT_KINDS);

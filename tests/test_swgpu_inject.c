@@ -239,7 +239,8 @@ static void faults_are_replaced(void **state)
     open_context();
     assert_int_equal(try_allocate(), CUDA_SUCCESS);
     assert_int_equal(swgpuSetFaults("cuMemAlloc:2:999,cuMemAlloc:4+:CUDA_ERROR_NOT_PERMITTED"), CUDA_SUCCESS);
-    const CUresult expected[] = {CUDA_SUCCESS, CUDA_ERROR_UNKNOWN, CUDA_SUCCESS, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED};
+    const CUresult expected[] = {CUDA_SUCCESS, CUDA_ERROR_UNKNOWN, CUDA_SUCCESS, CUDA_ERROR_NOT_PERMITTED,
+                                 CUDA_ERROR_NOT_PERMITTED};
     for (size_t i = 0; i < 5; i++) assert_int_equal(try_allocate(), expected[i]);
     assert_int_equal(swgpuSetFaults(""), CUDA_SUCCESS);
     assert_int_equal(try_allocate(), CUDA_SUCCESS);

@@ -1,6 +1,6 @@
 /* Entry points of contexts, streams and events. All work is done when a call returns, so there is never anything to wait
- * for: what waits only reports faults. */
-#include "state.h"
+ * for: what waits only reports faults, and what a capture forbids. */
+#include "capture.h"
 
 #include <stdlib.h>
 
@@ -45,15 +45,60 @@ static CUresult check_event(const gpu_object *o)
     return o ? o->context->fault.code : state_fail(CUDA_ERROR_INVALID_HANDLE, "no such event");
 }
 
+static CUresult wait_for_stream(CUstream stream)
+{
+    const CUresult result = check_stream(stream);
+    return result == CUDA_SUCCESS ? capture_check_stream(stream) : result;
+}
+
+static CUresult wait_for_event(const gpu_object *o)
+{
+    const CUresult result = check_event(o);
+    return result == CUDA_SUCCESS ? capture_check_event(o) : result;
+}
+
+static CUresult create_stream(CUstream *stream, unsigned flags)
+{
+    CUresult result = state_need(stream);
+    if (result == CUDA_SUCCESS && flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+        result = state_fail(CUDA_ERROR_INVALID_VALUE, "stream flags %u", flags);
+    return result == CUDA_SUCCESS ? add_object(HANDLE_STREAM, flags, (void **)stream) : result;
+}
+
+static CUresult destroy_stream(CUstream stream)
+{
+    const gpu_object *o = state_find(HANDLE_STREAM, stream);
+    const CUresult result = o ? capture_check_destroy(o) : CUDA_SUCCESS;
+    return result == CUDA_SUCCESS ? remove_object(HANDLE_STREAM, stream, "stream") : result;
+}
+
 static CUresult record(gpu_object *o, CUstream stream)
 {
+    gpu_object *captured;
     CUresult result = check_event(o);
     if (result == CUDA_SUCCESS) result = check_stream(stream);
     if (result != CUDA_SUCCESS) return result;
     if (o->context != state_stream_context(stream))
         return state_fail(CUDA_ERROR_INVALID_HANDLE, "the event and the stream belong to different contexts");
+    result = capture_use(stream, &captured);
+    if (result != CUDA_SUCCESS) return result;
+    capture_record(o, captured);
     clock_gettime(CLOCK_MONOTONIC, &o->time);
     o->recorded = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *milliseconds, const gpu_object *from, const gpu_object *to)
+{
+    if (!milliseconds) return state_need(NULL);
+    if (!from || !to) return state_fail(CUDA_ERROR_INVALID_HANDLE, "no such event");
+    CUresult result = capture_check_recorded(from);
+    if (result == CUDA_SUCCESS) result = capture_check_recorded(to);
+    if (result != CUDA_SUCCESS) return result;
+    if (!from->recorded || !to->recorded || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
+        return state_fail(CUDA_ERROR_INVALID_HANDLE, "an event was not recorded, or has no time");
+    *milliseconds = (float)((double)(to->time.tv_sec - from->time.tv_sec) * 1e3 +
+                            (double)(to->time.tv_nsec - from->time.tv_nsec) * 1e-6);
     return CUDA_SUCCESS;
 }
 
@@ -208,28 +253,44 @@ CUresult CUDAAPI cuCtxSynchronize(void)
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned flags)
 {
     BEGIN(cuStreamCreate);
-    CUresult result = state_need(stream);
-    if (result == CUDA_SUCCESS && flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
-        result = state_fail(CUDA_ERROR_INVALID_VALUE, "stream flags %u", flags);
-    return state_end(result == CUDA_SUCCESS ? add_object(HANDLE_STREAM, flags, (void **)stream) : result);
+    return state_end(create_stream(stream, flags));
+}
+
+/* Priorities change nothing: work is done in the order of the calls. */
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    BEGIN(cuStreamCreateWithPriority);
+    (void)priority;
+    return state_end(create_stream(stream, flags));
 }
 
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream)
 {
     BEGIN(cuStreamDestroy_v2);
-    return state_end(remove_object(HANDLE_STREAM, stream, "stream"));
+    return state_end(destroy_stream(stream));
 }
 
 CUresult CUDAAPI cuStreamQuery(CUstream stream)
 {
     BEGIN(cuStreamQuery);
-    return state_end(check_stream(stream));
+    return state_end(wait_for_stream(stream));
 }
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
 {
     BEGIN(cuStreamSynchronize);
-    return state_end(check_stream(stream));
+    return state_end(wait_for_stream(stream));
+}
+
+/* What the event stands for is done, unless it belongs to a capture. */
+CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    BEGIN(cuStreamWaitEvent);
+    const gpu_object *o = state_find(HANDLE_EVENT, event);
+    CUresult result = check_event(o);
+    if (result == CUDA_SUCCESS) result = check_stream(stream);
+    if (result == CUDA_SUCCESS && flags) result = state_fail(CUDA_ERROR_INVALID_VALUE, "flags %u of a wait", flags);
+    return state_end(result == CUDA_SUCCESS ? capture_wait(stream, o) : result);
 }
 
 /* ---- events ---- */
@@ -252,21 +313,20 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream)
 CUresult CUDAAPI cuEventSynchronize(CUevent event)
 {
     BEGIN(cuEventSynchronize);
-    return state_end(check_event(state_find(HANDLE_EVENT, event)));
+    return state_end(wait_for_event(state_find(HANDLE_EVENT, event)));
+}
+
+CUresult CUDAAPI cuEventQuery(CUevent event)
+{
+    BEGIN(cuEventQuery);
+    return state_end(wait_for_event(state_find(HANDLE_EVENT, event)));
 }
 
 /* The host's time: a software GPU has no clock of its own. */
 CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
     BEGIN(cuEventElapsedTime);
-    const gpu_object *from = state_find(HANDLE_EVENT, start), *to = state_find(HANDLE_EVENT, end);
-    if (!milliseconds) return state_end(state_need(NULL));
-    if (!from || !to) return state_end(state_fail(CUDA_ERROR_INVALID_HANDLE, "no such event"));
-    if (!from->recorded || !to->recorded || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
-        return state_end(state_fail(CUDA_ERROR_INVALID_HANDLE, "an event was not recorded, or has no time"));
-    *milliseconds = (float)((double)(to->time.tv_sec - from->time.tv_sec) * 1e3 +
-                            (double)(to->time.tv_nsec - from->time.tv_nsec) * 1e-6);
-    return state_end(CUDA_SUCCESS);
+    return state_end(elapsed(milliseconds, state_find(HANDLE_EVENT, start), state_find(HANDLE_EVENT, end)));
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent event)

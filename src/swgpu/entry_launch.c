@@ -1,24 +1,20 @@
 /* cuLaunchKernel and what belongs to it: the limits that a GPU checks before it starts, the parameters, the operands that
- * the host described, and the counters afterwards. */
+ * the host described, and the counters afterwards. In a stream that is captured a launch becomes a node, which is launched
+ * from here too. */
+#include "capture.h"
 #include "findings.h"
 #include "sample.h"
 #include "state.h"
 #include "swgpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-
-/* What the thread said of its next launch. */
-typedef struct description {
-    operand_region regions[MAX_REGIONS];
-    unsigned count;
-    uint64_t multiply_adds;
-} description;
 
 #define MEMBER(name) VALUE_##name,
 enum { SWGPU_COUNTERS(MEMBER) VALUE_COUNT };
 #undef MEMBER
 
-static _Thread_local description next_launch;
+static _Thread_local launch_description next_launch; /* what the thread said of it */
 static _Thread_local uint64_t last_values[VALUE_COUNT];
 
 /* ---- what a GPU refuses ---- */
@@ -107,19 +103,24 @@ static CUresult copy_parameters(const ptx_kernel *k, void **separate, void **ext
 
 /* ---- the launch itself ---- */
 
+void launch_forget_counters(void)
+{
+    memset(last_values, 0, sizeof last_values);
+}
+
+/* A graph's kernels add up. */
 static void note_counters(const launch *l)
 {
     const counters *t = &l->total;
     uint64_t *v = last_values;
-    memset(v, 0, sizeof last_values);
-    v[VALUE_blocks] = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    v[VALUE_blocks_run] = l->blocks_run;
+    v[VALUE_blocks] += (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    v[VALUE_blocks_run] += l->blocks_run;
     if (!l->count) return;
     for (int i = 0; i < COUNTER_CLASS_COUNT; i++) {
         v[VALUE_instructions] += t->instructions[i];
-        v[VALUE_arithmetic + i] = t->instructions[i]; /* both lists are in this order */
+        v[VALUE_arithmetic + i] += t->instructions[i]; /* both lists are in this order */
     }
-#define NOTE(name) v[VALUE_##name] = t->name
+#define NOTE(name) v[VALUE_##name] += t->name
     NOTE(global_load_requests), NOTE(global_load_sectors), NOTE(global_store_requests), NOTE(global_store_sectors);
     NOTE(shared_load_requests), NOTE(shared_load_cycles), NOTE(shared_load_conflicts);
     NOTE(shared_store_requests), NOTE(shared_store_cycles), NOTE(shared_store_conflicts);
@@ -167,21 +168,11 @@ static CUresult run(launch *l, gpu_context *c, uint64_t multiply_adds)
     return CUDA_SUCCESS; /* as on a GPU, the next call tells */
 }
 
-static CUresult start(launch *l, CUfunction function, CUstream stream, void **separate, void **extra, const description *d)
+static CUresult run_kernel(launch *l, const gpu_function *f, const uint8_t *params, const launch_description *d)
 {
-    const gpu_function *f = state_find(HANDLE_FUNCTION, function);
-    gpu_context *c = state_stream_context(stream);
-    if (!f || !c) return state_fail(CUDA_ERROR_INVALID_HANDLE, f ? "no such stream" : "no such function");
-    if (f->module->context != c) return state_fail(CUDA_ERROR_INVALID_HANDLE, "the function belongs to another context");
-    if (c->fault.code != CUDA_SUCCESS) return c->fault.code;
-    CUresult result = check_launch(f, l);
-    if (result != CUDA_SUCCESS) return result;
-    uint8_t *params = calloc(f->kernel->param_bytes + 16u, 1);
-    if (!params) return CUDA_ERROR_OUT_OF_MEMORY;
-    result = copy_parameters(f->kernel, separate, extra, params);
     l->module = f->module->ptx;
     l->kernel = f->kernel;
-    l->memory = c->memory;
+    l->memory = f->module->context->memory;
     l->block_threads = l->threads[0] * l->threads[1] * l->threads[2];
     l->shared_bytes = (uint32_t)f->kernel->shared_bytes + l->dynamic_shared_bytes;
     l->params = params;
@@ -196,7 +187,75 @@ static CUresult start(launch *l, CUfunction function, CUstream stream, void **se
         memcpy(l->regions, d->regions, sizeof l->regions);
         l->region_count = d->count;
     }
-    if (result == CUDA_SUCCESS) result = run(l, c, d->multiply_adds);
+    return run(l, f->module->context, d->multiply_adds);
+}
+
+/* Takes the parameters if it succeeds. */
+static CUresult record_kernel(gpu_object *stream, CUfunction function, const launch *l, const char *name, uint8_t *params,
+                              const launch_description *d)
+{
+    gpu_node *n = capture_add(stream, CU_GRAPH_NODE_TYPE_KERNEL);
+    kernel_node *k = n ? &n->kernel : NULL;
+    if (k) k->name = strdup(name);
+    if (!k || !k->name) return CUDA_ERROR_OUT_OF_MEMORY;
+    k->function = function;
+    memcpy(k->grid, l->grid, sizeof k->grid);
+    memcpy(k->threads, l->threads, sizeof k->threads);
+    k->dynamic_shared_bytes = l->dynamic_shared_bytes;
+    k->params = params;
+    k->description = *d;
+    for (unsigned i = 0; i < d->count; i++) {
+        snprintf(k->names[i], sizeof k->names[i], "%s", d->regions[i].name);
+        k->description.regions[i].name = k->names[i];
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_kernel_node(const gpu_node *n, size_t number, gpu_context *c)
+{
+    const kernel_node *k = &n->kernel;
+    const gpu_function *f = state_find(HANDLE_FUNCTION, k->function);
+    if (!f) {
+        fault gone = {.kind = FAULT_UNLOADED, .code = fault_code(FAULT_UNLOADED)};
+        snprintf(gone.text, sizeof gone.text, "%s: node %zu of a graph launches kernel %.400s, whose module was unloaded after "
+                 "that launch was captured", fault_kind_name(FAULT_UNLOADED), number, k->name);
+        state_fault(c, &gone);
+        return gone.code;
+    }
+    launch l = {.dynamic_shared_bytes = k->dynamic_shared_bytes};
+    memcpy(l.grid, k->grid, sizeof l.grid);
+    memcpy(l.threads, k->threads, sizeof l.threads);
+    const CUresult result = check_launch(f, &l);
+    return result == CUDA_SUCCESS ? run_kernel(&l, f, k->params, &k->description) : result;
+}
+
+static CUresult check_handles(const gpu_function *f, const gpu_context *c)
+{
+    if (!f || !c) return state_fail(CUDA_ERROR_INVALID_HANDLE, f ? "no such stream" : "no such function");
+    if (f->module->context != c) return state_fail(CUDA_ERROR_INVALID_HANDLE, "the function belongs to another context");
+    return c->fault.code;
+}
+
+static CUresult start(launch *l, CUfunction function, CUstream stream, void **separate, void **extra, const launch_description *d)
+{
+    const gpu_function *f = state_find(HANDLE_FUNCTION, function);
+    uint8_t *params = NULL;
+    gpu_object *captured;
+    CUresult result = capture_use(stream, &captured);
+    if (result == CUDA_SUCCESS) result = check_handles(f, state_stream_context(stream));
+    if (result == CUDA_SUCCESS) result = check_launch(f, l);
+    if (result == CUDA_SUCCESS) {
+        params = calloc(f->kernel->param_bytes + 16u, 1);
+        result = params ? copy_parameters(f->kernel, separate, extra, params) : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (captured) {
+        if (result == CUDA_SUCCESS) result = record_kernel(captured, function, l, f->kernel->name, params, d);
+        if (result == CUDA_SUCCESS) return result;
+        capture_invalidate(captured);
+    } else if (result == CUDA_SUCCESS) {
+        launch_forget_counters();
+        result = run_kernel(l, f, params, d);
+    }
     free(params);
     return result;
 }
@@ -207,7 +266,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned g
                                 unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **separate,
                                 void **extra)
 {
-    const description d = next_launch;
+    const launch_description d = next_launch;
     memset(&next_launch, 0, sizeof next_launch);
     BEGIN(cuLaunchKernel);
     launch l = {.grid = {grid_x, grid_y, grid_z}, .threads = {block_x, block_y, block_z}, .dynamic_shared_bytes = shared};
@@ -216,7 +275,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned g
 
 int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count, uint64_t multiply_adds)
 {
-    description d = {.count = count, .multiply_adds = multiply_adds};
+    launch_description d = {.count = count, .multiply_adds = multiply_adds};
     memset(&next_launch, 0, sizeof next_launch);
     if (count > MAX_REGIONS || (count && !operands)) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
-/* Entry points of device memory. All are done when they return, those with a stream too. */
-#include "state.h"
+/* Entry points of device memory. All are done when they return, those with a stream too, unless that is captured. */
+#include "capture.h"
 
 #include <stdlib.h>
 
@@ -86,6 +86,30 @@ static CUresult release(CUdeviceptr address)
     return memory_free(memory, address);
 }
 
+/* A copy of nothing is no node. */
+static CUresult copy_in_stream(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    gpu_object *captured;
+    CUresult result = capture_use(stream, &captured);
+    if (result == CUDA_SUCCESS && !state_stream_context(stream)) result = state_fail(CUDA_ERROR_INVALID_HANDLE, "no such stream");
+    if (result != CUDA_SUCCESS || !captured) return result == CUDA_SUCCESS ? copy(to, from, bytes) : result;
+    if (!bytes) return CUDA_SUCCESS;
+    gpu_node *n = to && from ? capture_add(captured, CU_GRAPH_NODE_TYPE_MEMCPY) : NULL;
+    if (!n) {
+        capture_invalidate(captured);
+        return to && from ? CUDA_ERROR_OUT_OF_MEMORY : state_need(NULL);
+    }
+    n->to = to;
+    n->from = from;
+    n->bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_copy_node(const gpu_node *n)
+{
+    return copy(n->to, n->from, n->bytes);
+}
+
 #pragma GCC visibility push(default)
 
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
@@ -109,8 +133,7 @@ CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     BEGIN(cuMemcpyAsync);
-    if (!state_stream_context(stream)) return state_end(state_fail(CUDA_ERROR_INVALID_HANDLE, "no such stream"));
-    return state_end(copy(to, from, bytes));
+    return state_end(copy_in_stream(to, from, bytes, stream));
 }
 
 CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)

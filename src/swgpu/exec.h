@@ -21,7 +21,7 @@ enum {
     CHECK_UNINITIALISED = 1, /* reads of memory never written, global and shared */
     CHECK_RACE = 2,          /* shared memory touched by two threads with no barrier between; cp.async not waited for */
     CHECK_OPERANDS = 4,      /* accesses outside the operands that the host described (swgpu.h) */
-    CHECK_LEAK = 8,          /* memory and modules still there when their context ends */
+    CHECK_LEAK = 8,          /* memory, modules, graphs and captures still there when their context ends */
     CHECK_ALL = 15
 };
 
@@ -39,6 +39,7 @@ typedef enum fault_kind {
     FAULT_TRAP,              /* trap; CUDA_ERROR_ILLEGAL_INSTRUCTION */
     FAULT_TIMEOUT,           /* CUDA_ERROR_LAUNCH_TIMEOUT */
     FAULT_MEMORY,            /* the host has no memory for the block; CUDA_ERROR_OUT_OF_MEMORY */
+    FAULT_UNLOADED,          /* a graph launches a kernel whose module is gone; CUDA_ERROR_ILLEGAL_ADDRESS */
     FAULT_LEAK,              /* reported when a context ends; no error of a call */
     FAULT_KINDS
 } fault_kind;

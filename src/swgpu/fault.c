@@ -21,6 +21,7 @@ static const struct {
     [FAULT_TRAP] = {"trap", CUDA_ERROR_ILLEGAL_INSTRUCTION},
     [FAULT_TIMEOUT] = {"timeout", CUDA_ERROR_LAUNCH_TIMEOUT},
     [FAULT_MEMORY] = {"out of host memory", CUDA_ERROR_OUT_OF_MEMORY},
+    [FAULT_UNLOADED] = {"use after unload", CUDA_ERROR_ILLEGAL_ADDRESS},
     [FAULT_LEAK] = {"leak", CUDA_SUCCESS},
 };
 

@@ -34,6 +34,11 @@ static const char *const symbols[ENTRY_COUNT] = {
 #undef MEMBER
 };
 
+const char *inject_symbol(entry_id entry)
+{
+    return symbols[entry];
+}
+
 /* A piece of a variable's value. */
 typedef struct piece {
     const char *text;

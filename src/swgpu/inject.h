@@ -28,6 +28,8 @@ int inject_configure(const char *faults, const char *slow, char *error, size_t e
  * or 0 with an error, and then nothing has changed. */
 int inject_replace_faults(const char *faults, char *error, size_t error_bytes);
 
+const char *inject_symbol(entry_id entry); /* the exported name */
+
 /* Counts a call. Returns what it is to fail with, or success; *sticky becomes 1 if the context is to fault. */
 CUresult inject_call(entry_id entry, unsigned *milliseconds, int *sticky);
 

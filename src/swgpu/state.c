@@ -1,6 +1,7 @@
 /* The lock, the handles, the threads' stacks, and error texts. See state.h. */
 #include "state.h"
 
+#include "capture.h"
 #include "errors.h"
 #include "findings.h"
 #include "inject.h"
@@ -115,6 +116,7 @@ static void forget_all(void)
     gpu.initialised = 0;
     gpu.is_forked = 1;
     gpu.contexts = gpu.primary = NULL;
+    gpu.captures = NULL;
     gpu.primary_references = 0;
     handle_count = 0;
 }
@@ -190,6 +192,7 @@ CUresult state_enter(entry_id entry)
     int sticky;
     const CUresult demanded = inject_call(entry, &milliseconds, &sticky);
     gpu_context *c = state_current();
+    gpu.entry = entry;
     if (milliseconds) wait_for(milliseconds);
     if (demanded != CUDA_SUCCESS) {
         if (sticky && c && c->fault.code == CUDA_SUCCESS) c->fault.code = demanded;
@@ -199,7 +202,9 @@ CUresult state_enter(entry_id entry)
     if (!gpu.initialised) return CUDA_ERROR_NOT_INITIALIZED;
     if ((needs[entry] & NEEDS_CONTEXT) == NEEDS_CONTEXT && !c)
         return depth ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
-    return needs[entry] == REPORTS_FAULT ? c->fault.code : CUDA_SUCCESS;
+    if ((needs[entry] & REPORTS_FAULT) != REPORTS_FAULT) return CUDA_SUCCESS;
+    if (c->fault.code != CUDA_SUCCESS) return c->fault.code;
+    return gpu.captures ? capture_check_call(needs[entry]) : CUDA_SUCCESS;
 }
 
 /* ---- error texts ---- */
@@ -280,10 +285,28 @@ gpu_context *state_create_context(unsigned flags, CUcontext given)
     return c;
 }
 
+static void leak(unsigned count, const char *one, const char *many, const char *end)
+{
+    char text[128];
+    if (!count) return;
+    snprintf(text, sizeof text, "%s: %u %s never %s", fault_kind_name(FAULT_LEAK), count, count == 1 ? one : many, end);
+    findings_add(text, gpu.settings.report);
+}
+
+static void find_graph_leaks(const gpu_context *c, unsigned captures)
+{
+    unsigned graphs = 0, execs = 0;
+    for (const gpu_graph *g = c->graphs; g; g = g->next) ++*(g->kind == HANDLE_GRAPH ? &graphs : &execs);
+    leak(captures, "stream capture was", "stream captures were", "ended");
+    leak(graphs, "graph was", "graphs were", "destroyed");
+    leak(execs, "executable graph was", "executable graphs were", "destroyed");
+}
+
 /* After a fault a program cannot free anything, so nothing counts as leaked. */
-static void find_leaks(const gpu_context *c)
+static void find_leaks(const gpu_context *c, unsigned captures)
 {
     if (!(gpu.settings.checks & CHECK_LEAK) || c->fault.code != CUDA_SUCCESS) return;
+    find_graph_leaks(c, captures);
     char text[512];
     uint64_t bytes = 0;
     const unsigned allocations = memory_live(c->memory, &bytes);
@@ -319,7 +342,8 @@ void state_free_module(gpu_module *m)
 
 void state_destroy_context(gpu_context *c)
 {
-    find_leaks(c);
+    find_leaks(c, capture_end_all(c));
+    while (c->graphs) graph_destroy(c->graphs);
     while (c->modules) {
         gpu_module *m = c->modules;
         c->modules = m->next;

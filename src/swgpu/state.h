@@ -1,5 +1,5 @@
-/* The process's software GPU: one lock, what is alive (contexts, modules, functions, streams, events), each thread's stack
- * of contexts, and the texts of errors.
+/* The process's software GPU: one lock, what is alive (contexts, modules, functions, streams, events, graphs), each
+ * thread's stack of contexts, and the texts of errors.
  *
  * Every entry point takes the lock and keeps it to its end, a launch too: so everything happens in the order of the calls,
  * which is an order that streams and events allow. Handles are numbers that are never used twice, so that a stale one is
@@ -16,6 +16,9 @@
 
 typedef struct gpu_context gpu_context;
 typedef struct gpu_module gpu_module;
+typedef struct gpu_capture gpu_capture; /* capture.c */
+
+#define CAPTURE_STREAMS 32 /* in one capture */
 
 typedef struct gpu_function {
     gpu_module *module;
@@ -42,6 +45,10 @@ typedef struct gpu_object {
     unsigned flags;
     int recorded;
     struct timespec time; /* an event's, when it was recorded */
+    int is_captured;      /* an event's: it was last recorded in a capture, which may be over */
+    gpu_capture *capture; /* that a stream is in, or an event was last recorded in; null once it is over */
+    unsigned place;       /* a stream's, in its capture */
+    uint32_t reached[CAPTURE_STREAMS]; /* nodes of each of the capture's streams that come before this */
     struct gpu_object *next;
 } gpu_object;
 
@@ -51,6 +58,7 @@ struct gpu_context {
     device_memory *memory;
     gpu_module *modules;
     gpu_object *objects;
+    struct gpu_graph *graphs; /* graph.h */
     fault fault; /* the first; code is CUDA_SUCCESS until then */
     gpu_context *next;
 };
@@ -64,11 +72,22 @@ typedef struct gpu_state {
     gpu_context *primary;      /* among them, or null */
     CUcontext primary_handle;  /* stays the same from one life of the primary context to the next */
     uint64_t primary_references;
+    gpu_capture *captures; /* under way */
+    entry_id entry;        /* the call that has the lock */
 } gpu_state;
 
 extern gpu_state gpu;
 
-typedef enum handle_kind { HANDLE_CONTEXT = 1, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_STREAM, HANDLE_EVENT } handle_kind;
+typedef enum handle_kind {
+    HANDLE_CONTEXT = 1,
+    HANDLE_MODULE,
+    HANDLE_FUNCTION,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_GRAPH,
+    HANDLE_GRAPH_EXEC,
+    HANDLE_NODE
+} handle_kind;
 
 /* A new handle for an object, or null if out of memory. */
 void *state_add_handle(handle_kind kind, void *object);

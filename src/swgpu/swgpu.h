@@ -11,7 +11,7 @@
 /* A matrix that the calling thread's next launch may touch, in bytes. Elements outside every described matrix, such as
  * the padding between rows, may then neither be read nor written by it. */
 typedef struct swgpu_operand {
-    const char *name; /* "A"; must live until the launch returns */
+    const char *name; /* "A"; must live until the launch returns; a captured one keeps its first 31 bytes */
     uint64_t base;    /* device address of the first row */
     uint64_t rows, row_bytes, row_step_bytes;
     uint64_t items, item_step_bytes; /* of a batch; items is at least 1 */
@@ -21,10 +21,12 @@ typedef struct swgpu_operand {
 #define SWGPU_WRITABLE_APART 2
 
 /* Describes the calling thread's next launch: its operands, and how many multiply-adds it stands for, which decides
- * whether JITGEMM_SWGPU_BLOCKS applies. Forgotten after that launch. Returns a CUresult. */
+ * whether JITGEMM_SWGPU_BLOCKS applies. Forgotten after that launch. A launch that is captured
+ * keeps it for each time that its graph is launched. Returns a CUresult. */
 SWGPU_API int swgpuDescribeLaunch(const swgpu_operand *operands, unsigned count, uint64_t multiply_adds);
 
-/* What the calling thread's last launch did (counters.h explains the terms): the values in this order. Returns how many
+/* What the calling thread's last launch did, a graph's launch too (the sum of its kernels; counters.h explains the terms):
+ * the values in this order. Returns how many
  * there are, and fills at most `count`. All are 0 if the thread has launched nothing; all but the blocks if counting is off. */
 #define SWGPU_COUNTERS(X)                                                                                              \
     X(blocks) X(blocks_run) X(instructions) X(arithmetic) X(fma) X(special) X(logic) X(compare) X(move) X(convert) X(load) \
