@@ -92,6 +92,23 @@ static int has_thread(worker *w)
     return started;
 }
 
+void worker_drop_met(worker *w, met *m)
+{
+    if (!m || atomic_fetch_sub(&m->references, 1) != 1) return;
+    m->next = atomic_load_explicit(&w->dead, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&w->dead, &m->next, m))
+        ;
+}
+
+static void bury_dead(worker *w)
+{
+    if (!atomic_load_explicit(&w->dead, memory_order_relaxed)) return;
+    for (met *m = atomic_exchange(&w->dead, NULL), *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+}
+
 static int drop_news(worker *w)
 {
     atomic_fetch_add_explicit(&w->dropped, 1, memory_order_relaxed);
@@ -100,6 +117,7 @@ static int drop_news(worker *w)
 
 int worker_tell(worker *w, met *m)
 {
+    bury_dead(w);
     if (!has_thread(w)) return drop_news(w);
     if (atomic_exchange(&m->posted, 1)) return 0; /* not read yet: the worker will see the use counted just now */
     if (atomic_fetch_add(&w->mail_count, 1) >= WORKER_MAX_MAIL) {
@@ -300,6 +318,7 @@ static void clear(worker *w)
     counts_clear(w);
     clear_mail(w);
     free_list(take_all(w));
+    bury_dead(w);
 }
 
 void worker_unref(worker *w)

@@ -102,10 +102,10 @@ static inline int worker_sight(worker *w, met *m)
     return uses & (uses - 1) ? 0 : worker_tell(w, m);
 }
 
-/* Asks for a kernel without a sighting: made at once, before all others, not counted against per_minute. m may be null, and its own
- * kernel another than spec; generic_set is handed on to the ready_kernel. Lock-free. In a sealed context what the files do not have
- * is a FAIL. A kernel that NVRTC has refused is not tried again. Errors: NO_MEMORY, also where no thread can be started; the text
- * says so. */
+/* Asks for a kernel without a sighting: made at once, before all others, not counted against per_minute. m may be null, and its
+ * own kernel another than spec; generic_set is handed on to the ready_kernel. Lock-free. In a sealed context what the files do
+ * not have is a FAIL. A kernel that NVRTC has refused is not tried again. Errors: NO_MEMORY, also where no thread can be
+ * started; the text says so. */
 jg_status worker_demand(worker *w, const kernel_spec *spec, met *m, int generic_set);
 
 /* Takes all kernels that are ready, in the order in which they became so; null if there is none: one atomic load then. Lock-free.

@@ -75,7 +75,7 @@ static void fill_batch(worker *w, met **cursor, batch *b)
         *cursor = m->notes.known_next;
         if (!add_to_batch(b, m) && is_abandoned(m)) {
             forget(w, m);
-            met_drop(m);
+            worker_drop_met(w, m);
         }
     }
 }
@@ -132,7 +132,7 @@ void counts_forget(worker *w)
     write_batch(w, &b);
     w->recording = 0;
     for (size_t i = 0; i < count; i++)
-        met_drop(victims[i]);
+        worker_drop_met(w, victims[i]);
 }
 
 void counts_record_rest(worker *w)
@@ -149,6 +149,6 @@ void counts_clear(worker *w)
     while (w->known) {
         met *m = w->known;
         forget(w, m);
-        met_drop(m);
+        worker_drop_met(w, m);
     }
 }

@@ -1,7 +1,7 @@
 /* The kernels that a worker has to bring: which is next, and what becomes of it. One job a kernel, whoever wants it.
  *
- * A job's way: NEW (looked for in the files) -> MET (not there; waits until its problems have been used twice) -> WANTED (compiled,
- * most used first) -> handed out, and gone from here. A demand goes DEMANDED at once. */
+ * A job's way: NEW (looked for in the files) -> MET (not there; waits until its problems have been used twice) -> WANTED
+ * (compiled, most used first) -> handed out, and gone from here. What was demanded is DEMANDED at once. */
 #include "worker_state.h"
 
 #include <math.h>
@@ -36,12 +36,12 @@ static void move(worker *w, job *j, job_state state)
     enter(w, j, state);
 }
 
-static void free_demands(job *j)
+static void free_demands(worker *w, job *j)
 {
     while (j->demands) {
         demand *d = j->demands;
         j->demands = d->next;
-        met_drop(d->m);
+        worker_drop_met(w, d->m);
         free(d);
     }
 }
@@ -60,7 +60,7 @@ static void destroy(worker *w, job *j)
     leave(w, j);
     HASH_DEL(w->jobs, j);
     detach_mets(j);
-    free_demands(j);
+    free_demands(w, j);
     free(j);
 }
 
@@ -111,9 +111,9 @@ static int has_demand(const job *j, const demand *wanted)
     return 0;
 }
 
-static void discard(demand *d)
+static void discard(worker *w, demand *d)
 {
-    met_drop(d->m);
+    worker_drop_met(w, d->m);
     free(d);
 }
 
@@ -125,7 +125,7 @@ void jobs_add_demand(worker *w, demand *d)
     job *j = find_or_create(w, &d->spec, &key, JOB_DEMANDED);
     if (!j) atomic_fetch_add(&w->dropped, 1);
     if (!j || j->state == JOB_FAILED || has_demand(j, d)) {
-        discard(d);
+        discard(w, d);
         return;
     }
     demand **end = &j->demands;
@@ -316,7 +316,7 @@ static void put_off(worker *w, job *j, int failed)
 static void give_up(worker *w, job *j)
 {
     detach_mets(j);
-    free_demands(j);
+    free_demands(w, j);
     move(w, j, JOB_FAILED);
     if (w->counts[JOB_FAILED] > WORKER_MAX_FAILED) destroy(w, w->lists[JOB_FAILED]);
 }
@@ -346,7 +346,7 @@ static void not_cached(worker *w, job *j, news *out)
         return;
     }
     if (j->demands) note(out, JG_EVENT_FAIL, j, NULL);
-    free_demands(j);
+    free_demands(w, j);
     if (!j->mets) {
         destroy(w, j);
         return;

@@ -100,6 +100,7 @@ struct worker {
     atomic_int demand_count;
     atomic_int wake_posted;           /* a caller has posted `wake` and no thread has come to look yet */
     sem_t wake;
+    _Atomic(met *) dead;              /* for callers to free */
     _Atomic(ready_kernel *) made;     /* last made first */
     _Atomic(ready_kernel *) given;    /* given back, in order */
     atomic_uint_fast64_t ready_count, ready_bytes;
@@ -138,6 +139,11 @@ struct worker {
 /* --- worker.c --- */
 void worker_wake(worker *w);
 void worker_unref(worker *w);
+
+/* met_drop for the worker's threads. To free a caller's memory takes its allocator's lock, under which the worker must not be
+ * preempted: so callers do it. */
+void worker_drop_met(worker *w, met *m);
+
 int worker_closed(worker *w);
 
 /* Around a hook other than bring; 0: the worker is stopped, do not call it. */

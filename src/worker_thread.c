@@ -46,7 +46,7 @@ met *thread_open_mail(worker *w)
     w->inbox = m->next;
     atomic_fetch_sub(&w->mail_count, 1);
     atomic_exchange(&m->posted, 0); /* from here it may be posted again; uses counted before are seen below */
-    if (m->notes.known) met_drop(m);
+    if (m->notes.known) worker_drop_met(w, m);
     else counts_add(w, m);
     return m;
 }
@@ -62,7 +62,7 @@ static void tell(worker *w, news *n)
         w->hooks.trace(w->hooks.user, (jg_event)n->event, n->m, &n->spec);
         worker_leave_hook(w);
     }
-    met_drop(n->m);
+    worker_drop_met(w, n->m);
     ready_kernel *r = n->ready;
     if (r) {
         r->next = atomic_load_explicit(&w->made, memory_order_relaxed);
@@ -175,8 +175,8 @@ static void sleep_until(worker *w, double due)
     pthread_mutex_unlock(&w->lock);
     if (isinf(ms)) sem_wait(&w->wake);
     else sem_clockwait(&w->wake, CLOCK_MONOTONIC, &then);
-    atomic_exchange(&w->wake_posted, 0);
     pthread_mutex_lock(&w->lock);
+    atomic_exchange(&w->wake_posted, 0);
     w->sleeping--;
 }
 

@@ -5,6 +5,7 @@
 #ifndef JG_TEST_WORKER_FIXTURE_H
 #define JG_TEST_WORKER_FIXTURE_H
 
+#include "src/compile.h"
 #include "src/worker_state.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -37,6 +39,7 @@ typedef struct scene {
     char label[256];             /* the last one that bring was given */
     scripted kernels[KERNELS];
     double gain;                 /* what the gain hook says */
+    int gain_blocks;             /* as scripted.blocks */
     sem_t entered, go;
     atomic_int released, gains, records, compiles;
     atomic_uint_fast64_t recorded;
@@ -65,16 +68,16 @@ static inline jg_status fixture_bring(void *user, const kernel_spec *spec, const
     const int number = (int)spec->m;
     scripted *k = &s->kernels[number % KERNELS];
     append(s, s->brought, sizeof s->brought, how == BRING_CACHED ? "f" : "c", number);
-    pthread_mutex_lock(&s->lock);
-    snprintf(s->label, sizeof s->label, "%s", label);
-    jg_status status = how == BRING_CACHED ? k->cached : k->compiled;
-    const size_t bytes = k->bytes ? k->bytes : 8;
-    pthread_mutex_unlock(&s->lock);
     if (s->inside) s->inside(s);
     if (k->blocks) {
         sem_post(&s->entered);
         sem_wait(&s->go);
     }
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->label, sizeof s->label, "%s", label);
+    jg_status status = how == BRING_CACHED ? k->cached : k->compiled;
+    const size_t bytes = k->bytes ? k->bytes : 8;
+    pthread_mutex_unlock(&s->lock);
     if (status != JG_OK) return status;
     if (how == BRING_COMPILED) {
         atomic_fetch_add(&s->compiles, 1);
@@ -82,7 +85,7 @@ static inline jg_status fixture_bring(void *user, const kernel_spec *spec, const
         if (s->stored) k->cached = JG_OK;
         pthread_mutex_unlock(&s->lock);
     }
-    *out = (image){.cubin = malloc(1), .cubin_bytes = bytes};
+    *out = (image){.cubin = malloc(1), .cubin_bytes = bytes}; /* the bytes are only counted */
     return JG_OK;
 }
 
@@ -91,6 +94,10 @@ static inline double fixture_gain(void *user, const problem_key *key)
     scene *s = user;
     (void)key;
     atomic_fetch_add(&s->gains, 1);
+    if (s->gain_blocks) {
+        sem_post(&s->entered);
+        sem_wait(&s->go);
+    }
     return s->gain;
 }
 
@@ -107,7 +114,7 @@ static inline void fixture_record(void *user, met *const *mets, const uint64_t *
 static inline void fixture_trace(void *user, jg_event event, const met *m, const kernel_spec *spec)
 {
     scene *s = user;
-    const char *what = event == JG_EVENT_READY ? "ready" : event == JG_EVENT_FAIL ? "fail" : event == JG_EVENT_DROP ? "drop" : "?";
+    const char *what = event == JG_EVENT_READY ? "ready" : event == JG_EVENT_FAIL ? "fail" : "drop";
     if (m) assert_true(m->key.problem.m > 0);
     append(s, s->traced, sizeof s->traced, what, (int)spec->m);
 }
@@ -127,6 +134,55 @@ static inline jg_worker_options fixture_options(void)
     return (jg_worker_options){.threads = 1, .queue = 256, .per_minute = 60};
 }
 
+/* --- starting threads --- */
+
+static int spawn_error;             /* what the double says instead of starting one */
+static atomic_int spawns;
+static pthread_t spawner;           /* who asked for the last one */
+
+static inline int fixture_spawn(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+    atomic_fetch_add(&spawns, 1);
+    spawner = pthread_self();
+    return spawn_error ? spawn_error : compile_spawn(thread, body, argument);
+}
+
+/* Threads begin only when a test lets them, so that it can act while none runs. */
+static sem_t held_threads;
+static void *(*held_body)(void *);
+
+static inline void *run_held(void *argument)
+{
+    sem_wait(&held_threads);
+    return held_body(argument);
+}
+
+static inline int held_spawn(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+    held_body = body;
+    return compile_spawn(thread, run_held, argument);
+}
+
+static inline void scene_hold(scene *s)
+{
+    (void)s;
+    sem_init(&held_threads, 0, 0);
+    worker_spawn = held_spawn;
+}
+
+static inline void scene_release(scene *s)
+{
+    (void)s;
+    sem_post(&held_threads);
+}
+
+static inline void nap(double ms)
+{
+    nanosleep(&(struct timespec){(time_t)(ms / 1e3), (long)(fmod(ms, 1e3) * 1e6)}, NULL);
+}
+
+/* --- scenes --- */
+
 /* Nothing is in the files, everything compiles. */
 static inline void scene_init(scene *s)
 {
@@ -137,6 +193,10 @@ static inline void scene_init(scene *s)
     for (int i = 0; i < KERNELS; i++)
         s->kernels[i].cached = JG_ERR_NOT_READY;
     worker_now_ms = fixture_now;
+    worker_spawn = fixture_spawn;
+    spawn_error = 0;
+    atomic_store(&spawns, 0);
+    alarm(300); /* a test that hangs fails */
 }
 
 static inline void scene_start(scene *s, const jg_worker_options *options, int may_compile, int has_store)
@@ -155,13 +215,23 @@ static inline void scene_open(scene *s)
     scene_start(s, &options, 1, 1);
 }
 
-static inline void scene_close(scene *s)
+static inline void scene_stop(scene *s)
 {
     worker_stop(s->w);
     assert_int_equal(atomic_load(&s->released), 1);
+}
+
+static inline void scene_end(scene *s)
+{
     pthread_mutex_destroy(&s->lock);
     sem_destroy(&s->entered);
     sem_destroy(&s->go);
+}
+
+static inline void scene_close(scene *s)
+{
+    scene_stop(s);
+    scene_end(s);
 }
 
 static inline kernel_spec spec_of(int number)
@@ -175,13 +245,15 @@ static inline met *met_of(int number, int batch)
 {
     problem_key key;
     memset(&key, 0, sizeof key);
-    key.problem = (problem){.m = number, .n = 1, .k = 1, .batch = batch, .lda = 1, .ldb = 1, .ldc = 1, .stride_a = number, .stride_b = 1,
-                            .stride_c = number, .type_a = JG_F32, .type_b = JG_F32, .type_c = JG_F32};
+    key.problem = (problem){.m = number, .n = 1, .k = 1, .batch = batch, .lda = 1, .ldb = 1, .ldc = 1, .type_a = JG_F32,
+                            .type_b = JG_F32, .type_c = JG_F32, .stride_a = number, .stride_b = 1, .stride_c = number};
     const kernel_spec spec = spec_of(number);
     met *m = met_create(&key, &spec, 1);
     assert_non_null(m);
     return m;
 }
+
+/* --- doing --- */
 
 static inline void sight(scene *s, met *m, int times)
 {
@@ -193,6 +265,25 @@ static inline void sight(scene *s, met *m, int times)
 static inline void settle(scene *s)
 {
     assert_int_equal(worker_wait_idle(s->w, 60e3), 1);
+}
+
+/* Waits until all threads sleep and nobody has woken one. Unlike settle it does not make the worker record. */
+static inline void rest(scene *s)
+{
+    for (int asleep = 0; !asleep; nap(0.2)) {
+        int value;
+        pthread_mutex_lock(&s->w->lock);
+        sem_getvalue(&s->w->wake, &value);
+        asleep = !value && !atomic_load(&s->w->wake_posted) && (int)s->w->sleeping == atomic_load(&s->w->threads);
+        pthread_mutex_unlock(&s->w->lock);
+    }
+}
+
+/* Makes the worker look at the clock. */
+static inline void poke(scene *s)
+{
+    worker_wake(s->w);
+    rest(s);
 }
 
 /* After so many milliseconds of the worker's clock. */
