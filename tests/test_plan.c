@@ -335,6 +335,29 @@ static void test_between_two_powers_one_kernel_serves(void **state)
     assert_non_null(strstr(jg_last_error(), "a grid has at most"));
 }
 
+/* Each dimension that moves is priced as the next power of two; what the size itself would cost is kept beside it. */
+static void test_a_moving_size_has_the_price_of_the_next_power(void **state)
+{
+    (void)state;
+    const limits l = of(90);
+    for (int bit = 0; bit < 4; bit++) {
+        jg_problem p = {.m = 4096, .n = 4096, .k = 512, .type_a = JG_F16};
+        double price[4];
+        static const int64_t sizes[] = {2048, 2056, 4088, 4096};
+        for (int i = 0; i < 4; i++) {
+            p.dynamic = 1u << bit;
+            move(&p, p.dynamic, sizes[i]);
+            const plan moving = plan_dynamic(p, &l);
+            p.dynamic = 0;
+            const plan still = plan_dynamic(p, &l);
+            price[i] = moving.cost;
+            assert_true(still.cost == still.clocks);
+            assert_true(i == 1 ? moving.clocks < moving.cost : moving.clocks <= moving.cost);
+        }
+        assert_true(price[0] < price[1] && price[1] == price[2] && price[2] == price[3]);
+    }
+}
+
 /* Planned as a generic kernel, a dynamic problem is priced as it is. */
 static void test_generic_plans_take_no_notice_of_dynamic(void **state)
 {
@@ -419,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_dynamic_dimensions_are_left_to_the_launch),
         cmocka_unit_test(test_a_moving_size_makes_few_kernels),
         cmocka_unit_test(test_between_two_powers_one_kernel_serves),
+        cmocka_unit_test(test_a_moving_size_has_the_price_of_the_next_power),
         cmocka_unit_test(test_generic_plans_take_no_notice_of_dynamic),
         cmocka_unit_test(test_generic_set),
         cmocka_unit_test(test_unknown_arch),
