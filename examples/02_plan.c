@@ -50,7 +50,9 @@ int main(int argc, char **argv)
     jg_context *context;
     jg_problem problem = {0};
     jg_plan *plan;
-    CHECK(jg_open(NULL, &context));
+    /* A plan is to have the problem's own kernel at once, and may wait for it. */
+    const jg_options options = {.compile = JG_COMPILE_WAIT};
+    CHECK(jg_open(&options, &context));
     CHECK(jg_problem_parse(argc > 1 ? argv[1] : "128x128x128:f16", &problem));
     if (problem.batch > 1 || problem.lda || problem.ldb || problem.ldc) {
         fprintf(stderr, "this example allocates dense matrices, without batch\n");

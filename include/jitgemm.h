@@ -416,7 +416,7 @@ JG_API jg_status jg_launch_counters(const jg_context *context, jg_counters *coun
 JG_API void jg_plan_destroy(jg_plan *plan);
 
 /* Writes how the choice for a problem was made: one line a candidate, the chosen one first, each
- * rejected one with its reason. Loads and compiles nothing. As snprintf, writes at most `size`
+ * rejected one with its reason; last, what the problem's own kernel is estimated to gain over the generic one. Loads and compiles nothing. As snprintf, writes at most `size`
  * bytes with the ending 0 and sets *length (if not null) to what the whole text needs without it.
  * Errors: NULL, UNSUPPORTED, and those of a bad problem. */
 JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem, char *text, size_t size, size_t *length);

@@ -155,7 +155,10 @@ jg_status startup_load(jg_context *c, const jg_options *options)
 {
     size_t unloaded;
     RETURN_IF_ERROR(load_generic_sets(c));
-    for (size_t i = 0; i < options->prewarm_count; i++) RETURN_IF_ERROR(prepare_problem(c, &options->prewarm_problems[i]));
+    for (size_t i = 0; i < options->prewarm_count; i++) {
+        jg_status status = prepare_problem(c, &options->prewarm_problems[i]);
+        if (status != JG_OK) return status_prefix(status, "options.prewarm_problems[%zu]: ", i);
+    }
     if (c->options.prewarm & JG_PREWARM_COMMON) RETURN_IF_ERROR(prepare_common(c));
     if (!(c->options.prewarm & JG_PREWARM_NO_MET) && c->options.compile != JG_COMPILE_WAIT) RETURN_IF_ERROR(prepare_met(c));
     return dispatch_trim_kernels(c, SIZE_MAX, &unloaded);
