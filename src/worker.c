@@ -24,6 +24,7 @@ static double monotonic_ms(void)
 
 double (*worker_now_ms)(void) = monotonic_ms;
 int (*worker_spawn)(pthread_t *thread, void *(*body)(void *), void *argument) = compile_spawn;
+double worker_stop_ms = 50;
 
 worker *worker_create(const jg_worker_options *options, int may_compile, int has_store, const worker_hooks *hooks)
 {
@@ -64,20 +65,19 @@ void worker_wake(worker *w)
     if (!atomic_exchange(&w->wake_posted, 1)) sem_post(&w->wake);
 }
 
-static int start_first(worker *w)
+int worker_start_thread(worker *w, unsigned slot)
 {
-    if (worker_now_ms() < w->start_again) return EAGAIN;
     atomic_fetch_add(&w->references, 1);
     atomic_fetch_add(&w->threads, 1);
-    int error = worker_spawn(&w->slots[0].id, worker_thread, w);
+    const int error = worker_spawn(&w->slots[slot].id, worker_thread, w);
     atomic_store(&w->start_error, error);
-    if (!error) {
-        atomic_store(&w->slots[0].started, 1);
-        return 0;
+    if (error) {
+        atomic_fetch_sub(&w->threads, 1);
+        atomic_fetch_sub(&w->references, 1);
+        w->start_again = worker_now_ms() + WORKER_START_AGAIN_MS;
+    } else if (atomic_exchange(&w->slots[slot].state, SLOT_STARTED) == SLOT_ABANDONED) {
+        pthread_detach(w->slots[slot].id);
     }
-    atomic_fetch_sub(&w->threads, 1);
-    atomic_fetch_sub(&w->references, 1);
-    w->start_again = worker_now_ms() + WORKER_START_AGAIN_MS;
     return error;
 }
 
@@ -87,7 +87,7 @@ static int has_thread(worker *w)
     if (atomic_load_explicit(&w->start, memory_order_relaxed) == START_DONE) return 1;
     int none = START_NONE;
     if (!atomic_compare_exchange_strong(&w->start, &none, START_UNDER_WAY)) return 1;
-    const int started = start_first(w) == 0;
+    const int started = worker_now_ms() >= w->start_again && worker_start_thread(w, 0) == 0;
     atomic_store(&w->start, started ? START_DONE : START_NONE);
     return started;
 }
@@ -348,7 +348,7 @@ static unsigned join_ended(worker *w, unsigned *joined)
         left = 0;
         found = 0;
         for (unsigned i = 0; i < WORKER_MAX_THREADS; i++) {
-            if (*joined & 1u << i || !atomic_load(&w->slots[i].started)) continue;
+            if (*joined & 1u << i || atomic_load(&w->slots[i].state) != SLOT_STARTED) continue;
             if (pthread_tryjoin_np(w->slots[i].id, NULL) == 0) {
                 *joined |= 1u << i;
                 found = 1;
@@ -371,7 +371,8 @@ static void join_threads(worker *w, double end)
         pause = fmin(pause * 1.5, 1);
     }
     for (unsigned i = 0; i < WORKER_MAX_THREADS; i++)
-        if (!(joined & 1u << i) && atomic_load(&w->slots[i].started)) pthread_detach(w->slots[i].id);
+        if (!(joined & 1u << i) && atomic_exchange(&w->slots[i].state, SLOT_ABANDONED) == SLOT_STARTED)
+            pthread_detach(w->slots[i].id);
 }
 
 /* A thread that was preempted under the lock may keep it for long: then the counts are lost, not the time. */
@@ -387,7 +388,7 @@ static int lock_until(worker *w, double end)
 void worker_stop(worker *w)
 {
     if (!w || w->process != getpid()) return;
-    const double end = monotonic_ms() + WORKER_STOP_MS;
+    const double end = monotonic_ms() + worker_stop_ms;
     atomic_fetch_or(&w->hook_gate, WORKER_CLOSED);
     for (unsigned i = 0; i < WORKER_MAX_THREADS; i++)
         sem_post(&w->wake);

@@ -32,11 +32,11 @@
 #define WORKER_RECORD_FIRST_MS 2e3       /* from the first use to its record */
 #define WORKER_RECORD_EVERY_MS 30e3
 #define WORKER_START_AGAIN_MS 1e3        /* from a failed thread start to the next */
-#define WORKER_STOP_MS 50.0
 
 /* Tests put doubles here, before they make a worker. */
 extern double (*worker_now_ms)(void);
 extern int (*worker_spawn)(pthread_t *thread, void *(*body)(void *), void *argument);
+extern double worker_stop_ms;            /* how long worker_stop waits for threads in bring: 50 */
 
 /* Where a job stands; each state has a list, in order of arrival. */
 typedef enum job_state {
@@ -85,6 +85,9 @@ typedef struct place {
 /* Whether a thread is there to do the work. */
 typedef enum start_state { START_NONE, START_UNDER_WAY, START_DONE } start_state;
 
+/* A thread is joined by worker_stop; once that has given up, whoever comes second, it or who starts the thread, detaches it. */
+typedef enum slot_state { SLOT_FREE, SLOT_STARTED, SLOT_ABANDONED } slot_state;
+
 struct worker {
     jg_worker_options options;
     int may_compile, has_store;
@@ -112,7 +115,7 @@ struct worker {
     atomic_uint_fast64_t dropped, queued;
     atomic_int threads;               /* running */
     struct {
-        atomic_int started;
+        atomic_int state;             /* slot_state */
         pthread_t id;
     } slots[WORKER_MAX_THREADS];      /* 0: started by a caller; the others by a thread that has the lock */
 
@@ -138,6 +141,10 @@ struct worker {
 
 /* --- worker.c --- */
 void worker_wake(worker *w);
+
+/* Starts a thread in a slot. Returns 0 or an errno, which becomes start_error. */
+int worker_start_thread(worker *w, unsigned slot);
+
 void worker_unref(worker *w);
 
 /* met_drop for the worker's threads. To free a caller's memory takes its allocator's lock, under which the worker must not be

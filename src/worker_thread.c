@@ -102,25 +102,12 @@ static void judge(worker *w, met *m)
     tell(w, &n);
 }
 
-/* Another thread, where there is more to do than there are threads for. */
+/* Before a thread goes away for long: sees to it that another one takes care of what is there or comes meanwhile. */
 static void call_help(worker *w)
 {
-    const unsigned left = w->counts[JOB_DEMANDED] + w->counts[JOB_NEW] + w->counts[JOB_WANTED];
-    if (w->sleeping) {
-        sem_post(&w->wake);
-    } else if (left && w->spawned < w->options.threads && worker_now_ms() >= w->start_again && !worker_closed(w)) {
-        atomic_fetch_add(&w->references, 1);
-        atomic_fetch_add(&w->threads, 1);
-        const int error = worker_spawn(&w->slots[w->spawned].id, worker_thread, w);
-        if (error) {
-            atomic_store(&w->start_error, error);
-            atomic_fetch_sub(&w->threads, 1);
-            atomic_fetch_sub(&w->references, 1);
-            w->start_again = worker_now_ms() + WORKER_START_AGAIN_MS;
-        } else {
-            atomic_store(&w->slots[w->spawned++].started, 1);
-        }
-    }
+    if (w->sleeping) sem_post(&w->wake);
+    else if (w->spawned < w->options.threads && worker_now_ms() >= w->start_again && worker_start_thread(w, w->spawned) == 0)
+        w->spawned++;
 }
 
 /* The job may be gone when bring returns, with all that it wants: so nothing of it is used meanwhile. */

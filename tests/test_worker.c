@@ -212,12 +212,6 @@ static void a_worker_that_never_got_a_thread_can_be_stopped(void **state)
 
 /* --- taking --- */
 
-static void demand_number(scene *s, int number)
-{
-    const kernel_spec spec = spec_of(number);
-    assert_int_equal(worker_demand(s->w, &spec, NULL, 0), JG_OK);
-}
-
 static void kernels_are_taken_in_order_and_what_is_given_back_first(void **state)
 {
     (void)state;
@@ -317,6 +311,7 @@ static void a_thread_in_bring_is_abandoned(void **state)
     (void)state;
     scene s;
     scene_open(&s);
+    worker_stop_ms = 20;
     s.kernels[1].blocks = 1;
     met *m = met_of(1, 1), *waiting = met_of(2, 1);
     sight(&s, m, 2);
@@ -344,7 +339,7 @@ static void several_abandoned_threads_release_once(void **state)
 {
     (void)state;
     scene s;
-    const jg_worker_options options = {.threads = 3, .queue = 8, .per_minute = 60};
+    const jg_worker_options options = options_with(3, 8, 60);
     scene_init(&s);
     scene_start(&s, &options, 1, 1);
     for (int i = 1; i <= 3; i++) {
@@ -353,6 +348,7 @@ static void several_abandoned_threads_release_once(void **state)
     }
     for (int i = 1; i <= 3; i++)
         sem_wait(&s.entered);
+    worker_stop_ms = 20;
     worker_stop(s.w);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(s.released, 0);
@@ -373,7 +369,7 @@ typedef struct late {
 static void *let_go_late(void *argument)
 {
     late *l = argument;
-    nap(4 * WORKER_STOP_MS);
+    nap(100);
     atomic_store(&l->let_go, 1);
     sem_post(&l->s->go);
     return NULL;
@@ -385,6 +381,7 @@ static void a_thread_in_another_hook_is_waited_for(void **state)
     (void)state;
     scene s;
     scene_open(&s);
+    worker_stop_ms = 1;
     s.gain_blocks = 1;
     met *m = met_of(1, 1);
     late l = {&s, 0};
@@ -392,8 +389,9 @@ static void a_thread_in_another_hook_is_waited_for(void **state)
     sight(&s, m, 2);
     sem_wait(&s.entered);
     assert_int_equal(pthread_create(&helper, NULL, let_go_late, &l), 0);
-    scene_stop(&s);
+    worker_stop(s.w);
     assert_int_equal(l.let_go, 1);
+    await_release(&s);
     assert_int_equal(s.recorded, 2);
     assert_brought(&s, ""); /* no other hook was begun */
     pthread_join(helper, NULL);
@@ -411,6 +409,7 @@ static void a_thread_without_the_processor_is_abandoned(void **state)
     sight(&s, m, 2);
     settle(&s);
     worker *w = s.w;
+    worker_stop_ms = 20;
     pthread_mutex_lock(&w->lock);
     worker_stop(w);
     assert_int_equal(s.released, 0);

@@ -129,9 +129,15 @@ static inline worker_hooks fixture_hooks(scene *s)
     return (worker_hooks){s, fixture_bring, fixture_gain, fixture_record, fixture_trace, fixture_release};
 }
 
+/* At the test's own niceness, so that a machine with much to do does not keep it waiting. */
 static inline jg_worker_options fixture_options(void)
 {
-    return (jg_worker_options){.threads = 1, .queue = 256, .per_minute = 60};
+    return (jg_worker_options){.threads = 1, .nice = JG_NICE_INHERIT, .queue = 256, .per_minute = 60};
+}
+
+static inline jg_worker_options options_with(uint32_t threads, uint32_t queue, uint32_t per_minute)
+{
+    return (jg_worker_options){.threads = threads, .nice = JG_NICE_INHERIT, .queue = queue, .per_minute = per_minute};
 }
 
 /* --- starting threads --- */
@@ -194,6 +200,7 @@ static inline void scene_init(scene *s)
         s->kernels[i].cached = JG_ERR_NOT_READY;
     worker_now_ms = fixture_now;
     worker_spawn = fixture_spawn;
+    worker_stop_ms = 60e3; /* however slow the machine */
     spawn_error = 0;
     atomic_store(&spawns, 0);
     alarm(300); /* a test that hangs fails */
@@ -255,10 +262,27 @@ static inline met *met_of(int number, int batch)
 
 /* --- doing --- */
 
+/* What is told to the worker in between is seen by it all at once. */
+static inline void freeze(scene *s)
+{
+    pthread_mutex_lock(&s->w->lock);
+}
+
+static inline void thaw(scene *s)
+{
+    pthread_mutex_unlock(&s->w->lock);
+}
+
 static inline void sight(scene *s, met *m, int times)
 {
     for (int i = 0; i < times; i++)
         assert_int_equal(worker_sight(s->w, m), 0);
+}
+
+static inline void demand_number(scene *s, int number)
+{
+    const kernel_spec spec = spec_of(number);
+    assert_int_equal(worker_demand(s->w, &spec, NULL, 0), JG_OK);
 }
 
 /* Waits as long as a slow machine may need. */
