@@ -246,6 +246,8 @@ static void leaves_foreign_files_alone(void **state)
     make_sound();
     sample_sql(file, "PRAGMA user_version=3");
     check_untouched(file, "format 3");
+    sample_sql(file, "PRAGMA user_version=0");
+    check_untouched(file, "format 0");
 }
 
 int main(void)

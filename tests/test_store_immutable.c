@@ -111,6 +111,7 @@ static void seals_a_file(void **state)
     store_put(s, &large, NULL);
     sample_get(s, 1);
     assert_int_equal(store_seal(s), STORE_OK);
+    assert_int_equal(sample_sql(file, "SELECT uses FROM usage JOIN records USING(entry) WHERE name='kernel_000001'"), 1);
     assert_false(scratch_exists(scratch_path(folder, "kernels.db-wal")));
     assert_false(scratch_exists(scratch_path(folder, "kernels.db-shm")));
     unsigned char *data = scratch_read(file, &bytes);
@@ -123,14 +124,13 @@ static void seals_a_file(void **state)
     assert_int_equal(store_seal(s), STORE_OK);
     store_close(s);
     assert_int_equal(sample_sql(file, "PRAGMA freelist_count"), 0);
-    assert_int_equal(sample_sql(file, "SELECT uses FROM usage JOIN records USING(entry) WHERE name='kernel_000001'"), 1);
     s = sample_open(file, immutable, 0);
     assert_int_equal(sample_get(s, 1), STORE_OK);
     assert_int_equal(sample_get(s, 5), STORE_OK);
     store_close(s);
 }
 
-static void seals_no_file_that_others_have_open(void **state)
+static void seals_no_file_that_others_have_open_or_deleted(void **state)
 {
     (void)state;
     make_sound();
@@ -143,6 +143,9 @@ static void seals_no_file_that_others_have_open(void **state)
     assert_int_equal(sample_get(other, 5), STORE_OK);
     store_close(other);
     assert_int_equal(store_seal(s), STORE_OK);
+    unlink(file);
+    assert_int_equal(store_seal(s), STORE_IO);
+    assert_non_null(strstr(store_error(s), "deleted"));
     store_close(s);
 }
 
@@ -154,7 +157,7 @@ int main(void)
         TEST(takes_no_lock_and_makes_no_file_when_immutable),
         TEST(refuses_an_incomplete_file_as_immutable),
         TEST(seals_a_file),
-        TEST(seals_no_file_that_others_have_open),
+        TEST(seals_no_file_that_others_have_open_or_deleted),
     };
     return cmocka_run_group_tests_name("store immutable", tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ typedef struct listing {
 static int note(void *user, const store_miss *m)
 {
     listing *all = user;
+    assert_non_null(m->key);
     if (++all->count <= 20)
         all->used += (size_t)snprintf(all->text + all->used, sizeof all->text - all->used, "%.*s %s %llu %s %llu %g %d;",
                                       (int)m->key_bytes, (const char *)m->key, m->target, (unsigned long long)m->count, m->label,
@@ -454,7 +455,8 @@ static int open_on_a_full_disk(void *path)
     check_list(s, NULL, "");
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
-    if (sample_put(s, 9, 100, NULL) != STORE_OK || store_clear(s, NULL) != STORE_OK) return 5;
+    size_t removed;
+    if (sample_put(s, 9, 100, NULL) != STORE_OK || store_clear(s, &removed) != STORE_OK || removed != RECORDS + 1) return 5;
     if (sample_put(s, 1, 100, NULL) != STORE_OK) return 6;
     store_close(s);
     return 0;
