@@ -35,7 +35,8 @@ SWGPU_WIDE := -DSWGPU_HAS_WIDE
 endif
 TOOL_SRC  := $(wildcard tools/*.c)
 TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tools/jitgemm-*.c))
-TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c),$(TOOL_SRC)))
+TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c tools/bench_*.c),$(TOOL_SRC)))
+BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
 TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c),$(wildcard tests/*.c)))
@@ -116,6 +117,12 @@ $(BUILD)/bin/jitgemm-%: $(BUILD)/obj/tools/jitgemm-%.o $(TOOL_OBJ) $(STATIC)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
 
+# It times the driver too, through the library's own table of calls, so it links the library's objects.
+$(BUILD)/bin/jitgemm-bench: $(BUILD)/obj/tools/jitgemm-bench.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
+
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
@@ -125,6 +132,12 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 $(BUILD)/examples/10_demo: $(BUILD)/obj/tests/reference.o $(BUILD)/obj/tools/sizelist.o $(BUILD)/obj/tools/progress.o
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
+
+# These see the parts of jitgemm-bench, and some load its kernels into the software GPU.
+$(BUILD)/tests/test_bench_%: $(BUILD)/obj/tests/test_bench_%.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ) $(TEST_OBJ)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)

@@ -1,0 +1,372 @@
+/* The command line of jitgemm-bench, from outside: arguments and signals in; exit status, texts and counts out. Nothing is
+ * measured here: on the software GPU the same steps run and are counted. Tests that compile are skipped without NVRTC. */
+#include "cli_swgpu_fixture.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+
+/* ---- command lines ---- */
+
+static void usage_errors(void **state)
+{
+    (void)state;
+    static const struct { const char *arguments, *message; } rows[] = {
+        {"", "which command?"},
+        {"--json", "which command?"},
+        {"frobnicate", "\"frobnicate\" is no command"},
+        {"dispatch first-call", "\"first-call\" is one word too many"},
+        {"-- dispatch --json", "\"--json\" is one word too many"},
+        {"dispatch --frobnicate", "bad option --frobnicate"},
+        {"dispatch -x", "unknown option -x"},
+        {"dispatch --check=1", "bad option --check=1"},
+        {"first-call --sizes", "--sizes needs a value"},
+        {"first-call --sizes 0", "--sizes: \"0\" is not a number from 1 to 1000000"},
+        {"first-call --sizes 1000001", "--sizes: \"1000001\" is not a number"},
+        {"first-call --sizes 5x", "--sizes: \"5x\" is not a number"},
+        {"first-call --seed -1", "--seed: \"-1\" is not a number from 0 to "},
+        {"first-call --busy 1001", "--busy: \"1001\" is not a number from 0 to 1000"},
+        {"first-call --launches 9", "--launches is only for --neighbour"},
+        {"first-call --neighbour --launches 7", "--launches: \"7\" is not a number from 8"},
+        {"first-call --neighbour --sizes 5", "--neighbour and --sizes exclude each other"},
+        {"first-call --poll 5 --neighbour", "--neighbour and --poll exclude each other"},
+        {"first-call --neighbour --compiling", "--neighbour compiles in turn by itself"},
+        {"first-call --runs 5", "--runs is not for first-call"},
+        {"cold-start --threads 5", "--threads is not for cold-start"},
+        {"dispatch --compiling", "--compiling is not for dispatch"},
+        {"dispatch --no-peer", "--no-peer is not for dispatch"},
+        {"dispatch --threads 65", "--threads: \"65\" is not a number from 1 to 64"},
+        {"dispatch --problem 5x5", "\"5x5\" is not a size"},
+        {"dispatch --problem 0x5x5", "--problem: there is nothing to compute"},
+        {"dispatch --cache ''", "--cache needs a file name"},
+        {"dispatch --cpus ''", "--cpus: \"\" is no list of processors"},
+        {"dispatch --cpus 1,", "--cpus: \"1,\" is no list of processors"},
+        {"dispatch --cpus 3-1", "--cpus: \"3-1\" is no list of processors"},
+        {"dispatch --cpus 1-", "--cpus: \"1-\" is no list of processors"},
+        {"dispatch --cpus 1024", "--cpus: \"1024\" is no list of processors"},
+        {"dispatch --cpus 0:1", "--cpus: \"0:1\" is no list of processors"},
+        {"dispatch --cpus 1023", "--cpus: none of these processors is there"},
+        {"dispatch --csv --json", "--json and --csv exclude each other"},
+        {"cold-start-child jitgemm", "cold-start-child is started by cold-start only"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int status = run("\"$B\" %s", rows[i].arguments);
+        if (status != 2) fail_msg("%s: status %d, not 2", rows[i].arguments, status);
+        assert_has(err, rows[i].message);
+        assert_int_equal(strncmp(err, "jitgemm-bench: ", 15), 0);
+        assert_int_equal(count_lines(err), 1);
+        assert_string_equal(out, "");
+    }
+}
+
+static void help_and_version(void **state)
+{
+    (void)state;
+    assert_int_equal(run("\"$B\" --help"), 0);
+    assert_int_equal(strncmp(out, "usage: jitgemm-bench COMMAND [OPTION]...\n", 41), 0);
+    assert_string_equal(err, "");
+    assert_int_equal(run("\"$B\" dispatch --version"), 0);
+    assert_string_equal(out, "jitgemm-bench " JG_VERSION_STRING "\n");
+    assert_int_equal(run("\"$B\" --help >/dev/full"), 1);
+    assert_has(err, "standard output: No space left on device");
+}
+
+static void man_page_matches(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX];
+    const char *given = getenv("JG_TEST_TOOLS_DIR");
+    if (!realpath(given ? given : "tools", folder)) {
+        print_message("SKIP the tools folder is not there\n");
+        skip();
+    }
+    int status = run("\"$B\" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >in-help; sed 's/\\\\f.//g; s/\\\\//g' "
+                     "'%s'/jitgemm-bench.1 >page; grep -o -e '--[a-z][a-z-]*' page | sort -u >in-page; "
+                     "test -s in-help && diff in-help in-page", folder);
+    if (status != 0) fail_msg("help and page differ:\n%s", out);
+    assert_int_equal(run("for p in $(sed -n 's/^.BR \\(jitgemm[^ ]*\\) (1).*/\\1/p' page); do "
+                         "test -e '%s'/$p.1 || { echo no page $p; exit 1; }; done", folder), 0);
+    /* Every default that the help gives is the page's too. */
+    assert_int_equal(run("\"$B\" --help | sed -n 's/^  --\\([a-z-]*\\).*default \\([0-9][0-9x]*\\).*/\\1 \\2/p' >defaults; "
+                         "test $(wc -l <defaults) -ge 9 && while read name value; do "
+                         "sed -n \"/^.BI --$name /,/^.TP/p\" page | grep -q \"default $value[.; ]\" || "
+                         "{ echo $name $value; exit 1; }; done <defaults"), 0);
+}
+
+static void no_gpu(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"first-call", "first-call --neighbour", "dispatch", "cold-start"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        assert_int_equal(run("\"$B\" %s --driver no-such-driver.so", commands[i]), 1);
+        assert_has(err, "jitgemm-bench: no GPU here to measure (--driver swgpu counts without one): no CUDA driver: no-such-");
+        assert_int_equal(count_lines(err), 1);
+        assert_string_equal(out, "");
+        assert_int_equal(run("JITGEMM_DRIVER=cpu \"$B\" --json %s", commands[i]), 1);
+        assert_has(err, "the cpu device launches nothing that could be measured");
+        assert_string_equal(out, "");
+    }
+}
+
+/* ---- what a run writes ---- */
+
+static cJSON *root; /* of the last run with --json */
+
+/* Runs a command on the software GPU with the cache file that make_bench_home filled, and reads its JSON. */
+__attribute__((format(printf, 1, 2)))
+static int bench(const char *format, ...)
+{
+    char arguments[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(arguments, sizeof arguments, format, list);
+    va_end(list);
+    cJSON_Delete(root);
+    root = NULL;
+    const int status = run("\"$B\" %s --driver swgpu --cache filled.db --json", arguments);
+    root = cJSON_Parse(out);
+    return status;
+}
+
+static const cJSON *find_count(const char *name)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(root, "counts"))
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(item, "name")), name) == 0) return cJSON_GetObjectItem(item, "value");
+    return NULL;
+}
+
+static long count(const char *name)
+{
+    const cJSON *value = find_count(name);
+    if (!value) fail_msg("no count \"%s\" in:\n%s\n%s", name, out, err);
+    return (long)value->valuedouble;
+}
+
+static void assert_no_times(const char *command)
+{
+    assert_non_null(root);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(root, "command")), command);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "series")), 0);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "targets")), 0);
+    const cJSON *environment = cJSON_GetObjectItem(root, "environment");
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(environment, "software")));
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(environment, "device")), "AGX Orin (software GPU)");
+    assert_int_equal(strncmp(cJSON_GetStringValue(cJSON_GetObjectItem(environment, "compiler")), "NVRTC 1", 7), 0);
+    assert_has(out, "so times would mean nothing: counts only.");
+}
+
+static void first_call(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    if (bench("first-call --sizes 24 --poll 6 --check") != 0) fail_msg("%s", err);
+    assert_no_times("first-call");
+    assert_int_equal(count("jitgemm: samples"), 24);
+    assert_int_equal(count("jitgemm f16: samples"), 12);
+    assert_int_equal(count("jitgemm f32: samples"), 12);
+    assert_int_equal(count("launches on generic kernels"), 24);
+    assert_int_equal(count("launches on own kernels"), 0);
+    assert_int_equal(count("calls that waited"), 0);
+    assert_int_equal(count("compiles during the calls"), 0);
+    assert_int_equal(count("calls of jg_poll"), 4);
+    assert_true(count("generic kernels loaded by jg_open") > 0);
+    assert_null(find_count("sizes fed to the worker"));
+    assert_string_equal(err, "");
+}
+
+static void first_call_while_compiling(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    if (bench("first-call --sizes 16 --compiling --cpus 0") != 0) fail_msg("%s", err);
+    assert_no_times("first-call");
+    assert_int_equal(count("jitgemm, compiling: samples"), 16);
+    assert_int_equal(count("calls that waited"), 0);
+    assert_true(count("sizes fed to the worker") >= 8);
+    assert_true(count("problems swapped") + count("problems swapped afterwards") > 0);
+    const cJSON *environment = cJSON_GetObjectItem(root, "environment");
+    assert_int_equal(cJSON_GetObjectItem(environment, "allowed")->valueint, 1);
+}
+
+/* Without generic kernels in the file, calls wait, which is what the command is to find. */
+static void waiting_is_an_error(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$B\" first-call --sizes 2 --driver swgpu --cache empty.db"), 1);
+    assert_has(err, "calls that waited for their kernel: ");
+    assert_has(err, "--fill");
+    assert_int_equal(run("\"$B\" first-call --sizes 2 --driver swgpu --cache empty2.db --fill"), 0);
+}
+
+static void neighbour(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    if (bench("first-call --neighbour --launches 16") != 0) fail_msg("%s", err);
+    assert_no_times("first-call");
+    assert_int_equal(count("worker idle: samples"), 16);
+    assert_int_equal(count("worker compiling: samples"), 16);
+    assert_true(count("kernels compiled") > 0);
+    assert_int_equal(count("calls that waited"), 0);
+}
+
+static void dispatch_counts(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    if (bench("dispatch --batches 3 --problem 16:f16") != 0) fail_msg("%s", err);
+    assert_no_times("dispatch");
+    assert_int_equal(count("cuLaunchKernel alone: samples"), 3);
+    assert_int_equal(count("jg_gemm: samples"), 3);
+    assert_int_equal(count("jg_plan_run: samples"), 3);
+    assert_int_equal(count("calls that waited"), 0);
+    /* Two rounds more to warm up; batches of 4 launches by jg_gemm and by jg_plan_run. */
+    assert_int_equal(count("launches on own kernels"), (3 + 2) * 4 * 2);
+    assert_int_equal(count("problems remembered"), 1);
+    assert_has(out, "The problem is 16:f16, on jg_sm87_");
+    assert_null(find_count("jg_gemm, among 27: samples"));
+
+    if (bench("dispatch --batches 2 --threads 3 --problems 27") != 0) fail_msg("%s", err);
+    assert_int_equal(count("jg_gemm: samples"), 6);
+    assert_int_equal(count("jg_gemm, among 27: samples"), 6);
+    assert_int_equal(count("jg_gemm, another each time, among 27: samples"), 6);
+    assert_in_range(count("problems remembered"), 28, 28);
+    assert_int_equal(count("calls that waited"), 0);
+}
+
+static void cold_start(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    if (bench("cold-start --runs 3") != 0) fail_msg("%s", err);
+    assert_no_times("cold-start");
+    assert_int_equal(count("jitgemm: process start to main: samples"), 3);
+    assert_int_equal(count("jitgemm: over context creation: samples"), 3);
+    assert_null(find_count("cublas: first product: samples"));
+    assert_int_equal(count("first products that waited"), 0);
+    assert_int_equal(count("first products on an own kernel") + count("first products on a generic kernel"), 1);
+    assert_true(count("kernels in the cache file") > 0);
+    assert_true(count("of them generic ones that stay loaded") > 0);
+    assert_true(count("kernels loaded") >= count("of them generic ones that stay loaded"));
+}
+
+/* A process that fails is told of, by itself and by the command. */
+static void cold_start_that_fails(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("JITGEMM_SWGPU_FAULT=cuStreamSynchronize:1:CUDA_ERROR_INVALID_VALUE "
+                         "\"$B\" cold-start --driver swgpu --cache filled.db"), 1);
+    assert_has(err, "jitgemm-bench: the first product: cuStreamSynchronize");
+    assert_has(err, "jitgemm-bench: the process for jitgemm ended with status 1");
+}
+
+/* ---- files, formats, interrupts ---- */
+
+static void temporary_cache(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("mkdir tmp; TMPDIR=$PWD/tmp \"$B\" dispatch --driver swgpu --batches 1 --csv; s=$?; "
+                         "ls -A tmp >&2; exit $s"), 0);
+    assert_string_equal(err, "");
+    assert_has(out, "kind,name,unit,n,min,p25,p50,p75,p99,p99.9,max,value,limit,met\n");
+    assert_has(out, "\ncount,problems remembered,,,,,,,,,,1,,\n");
+    assert_int_equal(run("TMPDIR=$PWD/no-such \"$B\" dispatch --driver swgpu"), 1);
+    assert_has(err, "no temporary cache file can be made in ");
+    assert_int_equal(run("ls -A .cache 2>/dev/null"), 2); /* the user's own is not touched */
+}
+
+static void output_that_cannot_be_written(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$B\" dispatch --driver swgpu --cache filled.db --batches 1 >/dev/full"), 1);
+    assert_has(err, "jitgemm-bench: standard output: No space left on device\n");
+}
+
+/* What was finished is reported. */
+static void interrupts(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    static const struct { const char *arguments, *has; } rows[] = {
+        {"first-call --sizes 12000", "jitgemm: samples"},
+        {"dispatch --batches 900000", "jg_gemm: samples"},
+        {"cold-start --runs 9000", "jitgemm: jg_open: samples"},
+        {"first-call --neighbour --launches 9000000", "worker idle: samples"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "exec \"$B\" %s --driver swgpu --json --cache filled.db", rows[i].arguments);
+        pid_t pid = start(line);
+        pause_ms(3000);
+        kill(pid, i % 2 ? SIGTERM : SIGINT);
+        const int status = finish(pid);
+        if (status != 130) fail_msg("%s: status %d, not 130: %s", rows[i].arguments, status, err);
+        assert_string_equal(err, "jitgemm-bench: interrupted; the results are of what was finished\n");
+        cJSON_Delete(root);
+        root = cJSON_Parse(out);
+        assert_non_null(root);
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(root, "interrupted")));
+        assert_true(count(rows[i].has) > 0);
+    }
+}
+
+/* Also while a temporary cache is filled, before there is anything to report; it is not left behind. */
+static void interrupt_while_filling(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    pid_t pid = start("mkdir -p tmp; TMPDIR=$PWD/tmp exec \"$B\" first-call --driver swgpu --json");
+    for (int i = 0; i < 500 && run("test -n \"$(ls tmp/*/kernels.db 2>/dev/null)\"") != 0; i++) pause_ms(10);
+    kill(pid, SIGINT);
+    assert_int_equal(finish(pid), 130);
+    assert_int_equal(run("ls -A tmp"), 0);
+    assert_string_equal(out, "");
+}
+
+/* ---- group ---- */
+
+static int make_bench_home(void **state)
+{
+    if (make_home(state) != 0) return -1;
+    char tool[2048];
+    snprintf(tool, sizeof tool, "%s", getenv("T"));
+    char *slash = strrchr(tool, '/');
+    snprintf(slash, sizeof tool - (size_t)(slash - tool), "/jitgemm-bench");
+    setenv("B", tool, 1);
+    unsetenv("TMPDIR");
+    if (access(tool, X_OK) != 0) return -1;
+    if (!no_nvrtc && run("\"$B\" dispatch --driver swgpu --cache filled.db --fill --problem 16:f16") != 0) fail_msg("%s", err);
+    return 0;
+}
+
+static int remove_bench_home(void **state)
+{
+    cJSON_Delete(root);
+    return remove_home(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(usage_errors),
+        cmocka_unit_test(help_and_version),
+        cmocka_unit_test(man_page_matches),
+        cmocka_unit_test(no_gpu),
+        cmocka_unit_test(first_call),
+        cmocka_unit_test(first_call_while_compiling),
+        cmocka_unit_test(waiting_is_an_error),
+        cmocka_unit_test(neighbour),
+        cmocka_unit_test(dispatch_counts),
+        cmocka_unit_test(cold_start),
+        cmocka_unit_test(cold_start_that_fails),
+        cmocka_unit_test(temporary_cache),
+        cmocka_unit_test(output_that_cannot_be_written),
+        cmocka_unit_test(interrupts),
+        cmocka_unit_test(interrupt_while_filling),
+    };
+    return cmocka_run_group_tests(tests, make_bench_home, remove_bench_home);
+}

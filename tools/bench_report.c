@@ -1,0 +1,312 @@
+/* Writes what was measured: see bench_report.h. The table and CSV are written line by line as results come; JSON at the end. */
+#include "bench_report.h"
+
+#include "jitgemm.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_WIDTH 44
+
+/* What the line before was, so that a heading stands where the kind changes. */
+enum { SHOWN_NOTHING, SHOWN_PART, SHOWN_SERIES, SHOWN_COUNT, SHOWN_TARGET, SHOWN_NOTE };
+
+static const char software_note[] =
+    "The software GPU runs each kernel inside its launch, so times would mean nothing: counts only.";
+
+/* A figure of a summary. */
+static const struct figure {
+    const char *name;
+    size_t offset;
+} figures[] = {
+    {"min", offsetof(bench_summary, min)}, {"p25", offsetof(bench_summary, p25)},     {"p50", offsetof(bench_summary, p50)},
+    {"p75", offsetof(bench_summary, p75)}, {"p99", offsetof(bench_summary, p99)},     {"p99.9", offsetof(bench_summary, p999)},
+    {"max", offsetof(bench_summary, max)}};
+enum { MIN, P25, P50, P75, P99, P999, MAX, FIGURES };
+
+/* The figures of each bench_columns, ended by FIGURES. */
+static const int shown_figures[][FIGURES] = {
+    [BENCH_TAIL] = {P50, P99, P999, MAX, FIGURES},
+    [BENCH_SPREAD] = {P25, P50, P75, FIGURES},
+    [BENCH_STEPS] = {P50, MAX, FIGURES},
+};
+
+static double figure_of(const bench_summary *s, int which)
+{
+    return *(const double *)((const char *)s + figures[which].offset);
+}
+
+/* As many as a clock of nanoseconds supports, and no more than a reader wants. */
+static int decimals(const char *unit)
+{
+    return strcmp(unit, "ns") == 0 ? 1 : strcmp(unit, "us") == 0 ? 2 : 3;
+}
+
+/* A reader may wait for each line. */
+static void flush(bench_report *r)
+{
+    if (fflush(stdout) != 0 && !r->write_error) r->write_error = errno;
+}
+
+/* ---- CSV ---- */
+
+static void print_csv_text(const char *text)
+{
+    if (!strpbrk(text, ",\"\n")) {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"') putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+/* The columns that every row begins with. */
+static void print_csv_start(const char *kind, const char *name, const char *unit)
+{
+    printf("%s,", kind);
+    print_csv_text(name);
+    printf(",%s,", unit);
+}
+
+/* A row without n and figures; limit and met may be "". */
+static void print_csv_value(const char *kind, const char *name, const char *unit, const char *value, const char *limit,
+                            const char *met)
+{
+    print_csv_start(kind, name, unit);
+    for (int i = 0; i < FIGURES + 1; i++) putchar(',');
+    print_csv_text(value);
+    printf(",%s,%s\n", limit, met);
+}
+
+static void print_csv_heading(const bench_report *r)
+{
+    const bench_environment *e = &r->environment;
+    char number[32];
+    fputs("kind,name,unit,n", stdout);
+    for (int i = 0; i < FIGURES; i++) printf(",%s", figures[i].name);
+    fputs(",value,limit,met\n", stdout);
+    print_csv_value("environment", "command", "", bench_command_name(r->command), "", "");
+    print_csv_value("environment", "device", "", e->device, "", "");
+    const struct { const char *name; int value; } numbers[] = {{"arch", e->arch}, {"driver", e->driver_version},
+        {"processors", e->processors}, {"allowed", e->allowed}, {"software", e->software}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        snprintf(number, sizeof number, "%d", numbers[i].value);
+        print_csv_value("environment", numbers[i].name, "", number, "", "");
+    }
+    print_csv_value("environment", "compiler", "", e->compiler, "", "");
+}
+
+static void print_csv_series(const char *name, const char *unit, const bench_summary *s)
+{
+    print_csv_start("series", name, unit);
+    printf("%zu", s->n);
+    for (int i = 0; i < FIGURES; i++) printf(",%.*f", decimals(unit) + 1, figure_of(s, i));
+    fputs(",,,\n", stdout);
+}
+
+/* ---- table ---- */
+
+static void print_heading(const bench_environment *e, bench_command command)
+{
+    printf("jitgemm %s, %s\n%s, sm_%d, ", jg_version(), bench_command_name(command), e->device, e->arch);
+    printf("driver for CUDA %d.%d%s%s, processors: %d", e->driver_version / 1000, e->driver_version % 1000 / 10,
+           *e->compiler ? ", kernels by " : "", e->compiler, e->processors);
+    if (e->allowed != e->processors) printf(" (%d allowed)", e->allowed);
+    putchar('\n');
+    if (e->software) printf("%s\n", software_note);
+}
+
+/* Puts a heading above the first line of a kind. */
+static void show(bench_report *r, int kind, const char *heading)
+{
+    if (r->shown != kind && heading) printf("\n%s\n", heading);
+    r->shown = kind;
+}
+
+static void print_series(bench_report *r, const char *name, const bench_summary *s)
+{
+    const int *which = shown_figures[r->columns];
+    printf("  %-*s%9zu", NAME_WIDTH, name, s->n);
+    for (; *which != FIGURES; which++) printf("%12.*f", decimals(r->unit), figure_of(s, *which));
+    putchar('\n');
+    r->shown = SHOWN_SERIES;
+}
+
+void bench_report_part(bench_report *r, const char *title, const char *unit, bench_columns columns)
+{
+    r->unit = unit;
+    r->columns = columns;
+    if (r->format != BENCH_TABLE || r->environment.software) return;
+    printf("\n%-*s%9s", NAME_WIDTH + 2, title, "n");
+    for (const int *which = shown_figures[columns]; *which != FIGURES; which++) printf("%9s %s", figures[*which].name, unit);
+    putchar('\n');
+    r->shown = SHOWN_PART;
+}
+
+/* ---- JSON ---- */
+
+/* Adds an object to one of the arrays; null if memory ran out. */
+static cJSON *add_json(bench_report *r, cJSON **array, const char *name)
+{
+    if (!*array) *array = cJSON_CreateArray();
+    cJSON *object = cJSON_CreateObject();
+    const int ok = *array && object && cJSON_AddStringToObject(object, "name", name);
+    if (ok && cJSON_AddItemToArray(*array, object)) return object;
+    cJSON_Delete(object);
+    r->out_of_memory = 1;
+    return NULL;
+}
+
+/* cJSON's own numbers are doubles and may come out with an exponent. */
+static int add_integer(cJSON *object, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return cJSON_AddRawToObject(object, name, text) != NULL;
+}
+
+static void add_json_series(bench_report *r, const char *name, const bench_summary *s)
+{
+    cJSON *object = add_json(r, &r->series, name);
+    int ok = object && cJSON_AddStringToObject(object, "unit", r->unit) && add_integer(object, "n", s->n);
+    for (int i = 0; i < FIGURES; i++) ok = ok && cJSON_AddNumberToObject(object, figures[i].name, figure_of(s, i));
+    if (!ok) r->out_of_memory = 1;
+}
+
+static int add_environment(cJSON *root, const bench_environment *e)
+{
+    cJSON *object = cJSON_AddObjectToObject(root, "environment");
+    return object && cJSON_AddStringToObject(object, "device", e->device) && cJSON_AddNumberToObject(object, "arch", e->arch) &&
+           cJSON_AddNumberToObject(object, "driver", e->driver_version) &&
+           cJSON_AddStringToObject(object, "compiler", e->compiler) &&
+           cJSON_AddNumberToObject(object, "processors", e->processors) &&
+           cJSON_AddNumberToObject(object, "allowed", e->allowed) && cJSON_AddBoolToObject(object, "software", e->software);
+}
+
+/* Gives an array, or an empty one, to the root. */
+static int move_array(cJSON *root, const char *name, cJSON **array)
+{
+    if (!*array) *array = cJSON_CreateArray();
+    const int ok = *array && cJSON_AddItemToObject(root, name, *array);
+    if (ok) *array = NULL; /* now root's */
+    return ok;
+}
+
+static char *json_text(bench_report *r)
+{
+    cJSON *root = cJSON_CreateObject();
+    const int ok = root && cJSON_AddStringToObject(root, "version", jg_version()) &&
+                   cJSON_AddStringToObject(root, "command", bench_command_name(r->command)) &&
+                   add_environment(root, &r->environment) && move_array(root, "series", &r->series) &&
+                   move_array(root, "counts", &r->counts) && move_array(root, "targets", &r->targets) &&
+                   move_array(root, "notes", &r->notes) && add_integer(root, "missed", r->missed) &&
+                   cJSON_AddBoolToObject(root, "interrupted", r->interrupted);
+    char *text = ok && !r->out_of_memory ? cJSON_Print(root) : NULL;
+    cJSON_Delete(root);
+    return text;
+}
+
+/* ---- the report ---- */
+
+void bench_report_begin(bench_report *r, const bench_environment *environment)
+{
+    r->environment = *environment;
+    r->began = 1;
+    if (r->format == BENCH_TABLE) print_heading(environment, r->command);
+    if (r->format == BENCH_CSV) print_csv_heading(r);
+    if (r->format == BENCH_JSON && environment->software) bench_report_note(r, software_note);
+    flush(r);
+}
+
+bench_summary bench_report_series(bench_report *r, const char *name, double *samples, size_t n)
+{
+    const bench_summary s = bench_summarise(samples, n);
+    if (n == 0) return s;
+    if (r->environment.software) {
+        char count[160];
+        snprintf(count, sizeof count, "%s: samples", name);
+        bench_report_count(r, count, n);
+        return s;
+    }
+    if (r->format == BENCH_TABLE) print_series(r, name, &s);
+    if (r->format == BENCH_CSV) print_csv_series(name, r->unit, &s);
+    if (r->format == BENCH_JSON) add_json_series(r, name, &s);
+    flush(r);
+    return s;
+}
+
+void bench_report_count(bench_report *r, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    if (r->format == BENCH_TABLE) {
+        show(r, SHOWN_COUNT, "counts");
+        printf("  %-*s%9s\n", NAME_WIDTH, name, text);
+    }
+    if (r->format == BENCH_CSV) print_csv_value("count", name, "", text, "", "");
+    if (r->format == BENCH_JSON) {
+        cJSON *object = add_json(r, &r->counts, name);
+        if (object && !add_integer(object, "value", value)) r->out_of_memory = 1;
+    }
+    flush(r);
+}
+
+void bench_report_target(bench_report *r, const char *name, double value, const char *unit, double limit)
+{
+    if (r->environment.software) return;
+    const int met = value <= limit;
+    const char *word = met ? "met" : "missed";
+    r->missed += !met;
+    char number[32], bound[32];
+    snprintf(number, sizeof number, "%.*f", decimals(unit), value);
+    snprintf(bound, sizeof bound, "%g", limit);
+    if (r->format == BENCH_TABLE) {
+        show(r, SHOWN_TARGET, "targets");
+        printf("  %-*s%9s %-2s  at most %s %s: %s\n", NAME_WIDTH, name, number, unit, bound, unit, word);
+    }
+    if (r->format == BENCH_CSV) print_csv_value("target", name, unit, number, bound, word);
+    if (r->format == BENCH_JSON) {
+        cJSON *object = add_json(r, &r->targets, name);
+        if (object && !(cJSON_AddStringToObject(object, "unit", unit) && cJSON_AddNumberToObject(object, "value", value) &&
+                        cJSON_AddNumberToObject(object, "limit", limit) && cJSON_AddBoolToObject(object, "met", met)))
+            r->out_of_memory = 1;
+    }
+    flush(r);
+}
+
+void bench_report_note(bench_report *r, const char *text)
+{
+    if (r->format == BENCH_TABLE) {
+        if (r->shown != SHOWN_NOTE) putchar('\n');
+        r->shown = SHOWN_NOTE;
+        printf("%s\n", text);
+    }
+    if (r->format == BENCH_CSV) print_csv_value("note", "", "", text, "", "");
+    if (r->format == BENCH_JSON) {
+        if (!r->notes) r->notes = cJSON_CreateArray();
+        cJSON *item = cJSON_CreateString(text);
+        if (!r->notes || !item || !cJSON_AddItemToArray(r->notes, item)) {
+            cJSON_Delete(item);
+            r->out_of_memory = 1;
+        }
+    }
+    flush(r);
+}
+
+int bench_report_end(bench_report *r)
+{
+    char *text = r->format == BENCH_JSON && r->began ? json_text(r) : NULL;
+    const int failed = r->format == BENCH_JSON && r->began && !text;
+    if (text) puts(text);
+    cJSON_free(text);
+    cJSON *const arrays[] = {r->series, r->counts, r->targets, r->notes};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) cJSON_Delete(arrays[i]);
+    r->series = r->counts = r->targets = r->notes = NULL;
+    return failed ? -1 : 0;
+}
