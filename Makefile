@@ -39,7 +39,7 @@ TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitge
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c),$(wildcard tests/*.c)))
+TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c tests/fill_*.c),$(wildcard tests/*.c)))
 
 # Tests see the library's internals, so they link its objects; programs link the library.
 STATIC := $(BUILD)/lib/libjitgemm.a
@@ -48,7 +48,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bundle asan tsan install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bench bundle asan tsan install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -206,7 +206,7 @@ test-gpu: deps
 
 ## bundle       collect in build/bundle/lib the shared libraries that build/ needs, for a device without packages
 bundle:
-	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric $(BUILD)/tests/test_swgpu_hardware
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric $(BUILD)/tests/test_swgpu_hardware $(BUILD)/tests/fill_cache
 	@mkdir -p $(BUILD)/bundle/lib
 	@ldd $(BUILD)/tests/gpu_numeric $(TOOLS) | sed -n 's/.*=> \(.*\(sqlite3\|xxhash\|cmocka\|cjson\)[^ ]*\) .*/\1/p' | sort -u | xargs -I{} cp -L {} $(BUILD)/bundle/lib/
 
@@ -217,6 +217,11 @@ asan: deps
 ## tsan         the tests under ThreadSanitizer
 tsan: deps
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 JG_TEST_STRIDE=120 SANITIZE='-fsanitize=thread' test
+
+## bench        the promises of "never wait" on this machine's GPU, beside cuBLAS: QUICK=1 for fewer repetitions
+bench: deps
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/fill_cache
+	@BUILD=$(BUILD) sh tests/bench.sh
 
 ## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
 bench-swgpu: deps

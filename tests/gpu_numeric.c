@@ -496,7 +496,7 @@ static void *make_images(void *user)
         if (i >= f->count) return NULL;
         image img;
         jg_source source;
-        if (kernels_image(gpu, &f->plans[i].spec, "tile test", EFFORT_COMPILE, &img, &source) == JG_OK) image_free(&img);
+        if (images_get(gpu->images, &f->plans[i].spec, "tile test", EFFORT_COMPILE, &img, &source) == JG_OK) image_free(&img);
     }
 }
 

@@ -1,0 +1,31 @@
+#!/bin/sh
+# The promises of "never wait", measured on this machine's GPU: what `make bench` runs. BUILD=build; OUT: a folder for the reports.
+# QUICK=1: fewer repetitions.
+set -u
+BUILD=${BUILD:-build}
+OUT=${OUT:-$BUILD/bench}
+bench=$BUILD/bin/jitgemm-bench
+mkdir -p "$OUT"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+runs=20; batches=400; sizes=20000; launches=20000
+[ "${QUICK:-0}" = 1 ] && { runs=5; batches=100; sizes=3000; launches=3000; }
+
+report() { # name, arguments
+    name=$1; shift
+    echo "== $name: jitgemm-bench $*"
+    "$bench" "$@" >"$OUT/$name.txt" 2>"$OUT/$name.err"; status=$?
+    cat "$OUT/$name.txt"
+    [ $status -eq 0 ] || { echo "exit $status"; tail -5 "$OUT/$name.err"; }
+}
+
+report first-call first-call --fill --cache "$work/a.db" --sizes $sizes
+report first-call-compiling first-call --fill --cache "$work/b.db" --sizes $sizes --cpus 0,1 --compiling --no-peer
+report neighbour first-call --neighbour --fill --cache "$work/c.db" --launches $launches
+report dispatch dispatch --batches $batches --cache "$work/d.db"
+report dispatch-4-threads dispatch --batches $batches --threads 4 --cache "$work/d.db"
+report dispatch-100000 dispatch --batches $batches --problems 100000 --cache "$work/d.db"
+report cold-start cold-start --runs $runs --cache "$work/e.db"
+"$BUILD/tests/fill_cache" "$work/e.db" 20000
+report cold-start-20000 cold-start --runs $runs --cache "$work/e.db" --no-peer
