@@ -27,7 +27,8 @@ typedef enum store_status {
 } store_status;
 
 #define STORE_READ_ONLY 1u  /* never changes the file: no use stamps, no creation */
-#define STORE_IMMUTABLE 2u  /* with READ_ONLY: nobody writes the file while it is open, so no lock and no side file is needed */
+#define STORE_IMMUTABLE 2u  /* and nobody else writes it while it is open: no lock is taken and no side file made, so that it can
+                             * lie in a read-only place. STORE_IO if a part of it lies beside it, in a -wal or -journal */
 
 /* A file or folder that cannot be written is opened for reading even without the flag; store_put then gives STORE_IO. */
 
@@ -82,7 +83,8 @@ void store_record_free(store_record *record);
 store_status store_put(store *s, const store_record *record, size_t *evicted);
 
 /* Visits all records, most recently used first, without their blobs and source (those pointers are null, the sizes are
- * right), until visit returns nonzero. Checksums cannot be verified without the blobs. visit must not use the store. */
+ * right), until visit returns nonzero; what comes after that costs nothing. Checksums cannot be verified without the blobs. A
+ * record whose use stamp was lost, which store_verify tells of, is left out. visit must not use the store. */
 store_status store_list(store *s, int (*visit)(void *user, const store_record *record), void *user);
 
 typedef struct store_totals {
@@ -103,7 +105,7 @@ store_status store_has(store *s, uint64_t id, int *has);
 
 /* --- misses: what was asked for and not there, with counts ----------------------------------------------------------- */
 
-#define STORE_MAX_MISSES 4096 /* kept; the rarest go first */
+#define STORE_MAX_MISSES 4096 /* kept; the rarest go first, of equal ones the least recently used. Outside the cap on bytes */
 
 typedef struct store_miss {
     const void *key;         /* what was asked for, for the caller to understand */
@@ -111,14 +113,16 @@ typedef struct store_miss {
     const char *target;      /* as of a record */
     const char *label;       /* readable */
     uint64_t record;         /* id of the record that would have served */
-    uint64_t count;          /* to add; when listing: the sum */
+    uint64_t count;          /* to add; when listing: the sum, which is 0 where only a gain was recorded */
     double gain;             /* what having the record is worth, as measured; 0: not known (when adding: leave as it is) */
     /* Filled in by the store when listing: */
     int64_t used;            /* last, Unix seconds */
     int cached;              /* there is a record with that id */
 } store_miss;
 
-/* Adds counts, in one transaction; makes rows that are not there. (key, target) identify a row. A gain can be set with count 0. */
+/* Adds counts, in one transaction; makes rows that are not there. (key, target) identify a row. A gain can be set with count 0.
+ * STORE_IO also where a file of the first format could not be brought to the present one when it was opened; there is nothing
+ * to list in it then. A damaged row is passed over by the other calls, and made good by adding to it. */
 store_status store_add_misses(store *s, const store_miss *misses, size_t count);
 
 /* Visits the misses, most counted first, those of one target or of all (null), until visit returns nonzero. visit must not use
@@ -132,7 +136,8 @@ store_status store_get_gain(store *s, const void *key, size_t key_bytes, const c
 store_status store_clear_misses(store *s, size_t *removed);
 
 /* Makes the file complete in itself: no -wal, no journal mode that needs side files, no free pages. For a file that is to be
- * read from a read-only place (STORE_IMMUTABLE). STORE_IO if another connection has it open. */
+ * read from a read-only place (STORE_IMMUTABLE). STORE_IO if another connection has it open. The next store_open for writing
+ * undoes the journal mode, which does no harm once that is closed. */
 store_status store_seal(store *s);
 
 /* Removes all records and misses and gives the space back to the file system; where other processes are reading, when the last of

@@ -39,16 +39,20 @@ static const char schema[] =
 #define FULL_ROWS HEAD_COLUMNS "s.text, r.binary, r.portable" ROWS
 
 static const char *const texts[SQL_STATEMENTS] = {
-    [SQL_FIND] = "SELECT entry, source FROM records WHERE id=?1 AND key=?2",
+    [SQL_FIND] = "SELECT r.entry, r.source, u.bytes, LENGTH(s.text)" ROWS "WHERE r.id=?1 AND r.key=?2",
     [SQL_READ_KEY] = FULL_ROWS "WHERE r.id=?1 AND r.key=?2",
     [SQL_READ_ID] = FULL_ROWS "WHERE r.id=?1 ORDER BY u.turn DESC LIMIT 1",
     [SQL_READ_ALL] = FULL_ROWS "ORDER BY r.entry",
-    [SQL_LIST] = HEAD_COLUMNS "NULL, LENGTH(r.binary), LENGTH(r.portable)" ROWS "ORDER BY u.turn DESC, r.entry",
+    /* CROSS: by usage_by_turn, so that the first rows cost nothing for the others. */
+    [SQL_LIST] = HEAD_COLUMNS "NULL, LENGTH(r.binary), LENGTH(r.portable) FROM usage u CROSS JOIN records r"
+                              " ON r.entry=u.entry ORDER BY u.turn DESC, u.entry DESC",
+    [SQL_DATA_VERSION] = "PRAGMA data_version",
     [SQL_TOTALS] = "SELECT (SELECT COUNT(*) FROM records), (SELECT IFNULL(SUM(bytes),0) FROM usage),"
-                   " (SELECT IFNULL(SUM(LENGTH(text)),0) FROM sources), (SELECT IFNULL(MAX(turn),0) FROM usage)",
-    [SQL_OLDEST] = "SELECT u.entry, u.bytes, r.source, LENGTH(s.text) FROM usage u"
+                   " (SELECT IFNULL(SUM(LENGTH(text)),0) FROM sources)",
+    [SQL_TURN] = "SELECT IFNULL(MAX(turn),0) FROM usage",
+    [SQL_OLDEST] = "SELECT u.entry, r.source, u.bytes, LENGTH(s.text) FROM usage u"
                    " LEFT JOIN records r ON r.entry=u.entry LEFT JOIN sources s ON s.source=r.source"
-                   " ORDER BY u.turn, u.entry",
+                   " ORDER BY u.turn, u.entry LIMIT 1",
     [SQL_STAMP] = "UPDATE usage SET turn=?2, used=?3, uses=uses+?4 WHERE entry=?1",
     [SQL_FIND_SOURCE] = "SELECT source FROM sources WHERE hash=?1 AND text=?2",
     [SQL_ADD_SOURCE] = "INSERT INTO sources(hash, text) VALUES(?1, ?2)",
@@ -156,6 +160,7 @@ store_status store_sql_end(store *s, store_status status)
 {
     if (status == STORE_OK) status = store_sql_run(s, "COMMIT", "write");
     /* A full disk rolls back by itself, and so may other faults. */
+    if (status != STORE_OK) s->sums.known = 0;
     if (status != STORE_OK && !sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     return status;
 }
@@ -224,6 +229,7 @@ store_status store_sql_prepare(store *s)
 void store_sql_finalize(store *s)
 {
     s->ready = 0;
+    s->sums.known = 0;
     for (int i = 0; i < SQL_STATEMENTS; i++) {
         sqlite3_finalize(s->statements[i]);
         s->statements[i] = NULL;

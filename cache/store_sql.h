@@ -9,7 +9,9 @@
  *            is a counter, not a time: the order of use must survive a board that boots in 1970
  *   misses   since version 2: what was asked for in vain, with counts; of a bounded number, so that it is scanned freely.
  *            The checksum is over what does not change as counts do: key, target, label and record
- * A file of version 1 is read as it is, and brought to version 2 when it is opened for writing. An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
+ * Version 2 also has an index of usage by turn, so that the oldest records are found without sorting.
+ * A file of version 1 is read as it is, and brought to version 2 when it is opened for writing.
+ * An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
 #ifndef JG_CACHE_STORE_SQL_H
 #define JG_CACHE_STORE_SQL_H
 
@@ -31,7 +33,9 @@ enum {
     SQL_READ_ID,
     SQL_READ_ALL,
     SQL_LIST,
+    SQL_DATA_VERSION,
     SQL_TOTALS,
+    SQL_TURN,
     SQL_OLDEST,
     SQL_STAMP,
     SQL_FIND_SOURCE,
@@ -58,6 +62,14 @@ typedef struct stamp {
     uint64_t uses;
 } stamp;
 
+/* What a put must know of the whole file. Every change that this connection makes is entered, and SQLite's data version tells of
+ * the changes of others; so a count of everything is needed only after those. */
+typedef struct sums {
+    int known;
+    int64_t data_version;
+    uint64_t entries, bytes; /* bytes include the sources */
+} sums;
+
 struct store {
     pthread_mutex_t mutex;
     pid_t process; /* that opened it: a connection must not cross a fork */
@@ -68,6 +80,7 @@ struct store {
     int read_only;
     uint64_t max_bytes;
     char *path;
+    sums sums;
     stamp *stamps; /* in order of last use */
     size_t stamp_count, stamp_room;
 };
@@ -118,6 +131,18 @@ store_status store_leave(store *s, store_status status);
 
 /* STORE_OK if the file may be written: it is open for that, and still the one at its path. */
 store_status store_check_writable(store *s);
+
+/* Brings s->sums up to date. Its cost grows with the file only where another connection has written since. */
+store_status store_add_up(store *s);
+
+/* Remembers a use, to be written with the next put or at the end. */
+void store_remember_use(store *s, int64_t entry);
+
+/* Takes a damaged record out, so that the next put makes it good. */
+store_status store_discard(store *s, const void *key, size_t key_bytes);
+
+/* Binds id and key as parameters 1 and 2. */
+void store_bind_key(sqlite3_stmt *statement, const void *key, size_t key_bytes);
 
 /* Writes the batched use stamps in a transaction of their own, if there are any. */
 store_status store_write_stamps(store *s);

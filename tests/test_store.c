@@ -283,6 +283,7 @@ static void lists_most_recently_used_first(void **state)
         sample_put(s, i, 100, "text");
     sample_get(s, 0);
     sample_put(s, 3, 100, "text");
+    sample_sql(file, "INSERT INTO usage VALUES(99, 99, 1, 1, 1)"); /* of no record: nothing to list */
     assert_int_equal(store_list(s, look, &all), STORE_OK);
     assert_int_equal(all.count, 4);
     assert_string_equal(all.names[0], "kernel_000003");
