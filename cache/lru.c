@@ -140,6 +140,11 @@ void lru_pin(lru_entry *entry)
     atomic_fetch_add_explicit(&entry->pins, 1, memory_order_relaxed);
 }
 
+void lru_touch(lru *map, lru_entry *entry)
+{
+    atomic_store_explicit(&entry->stamp, tick(map), memory_order_relaxed);
+}
+
 void lru_release(lru_entry *entry)
 {
     /* Release order: what the holder did with the value comes before its eviction. The entry may be gone right after. */

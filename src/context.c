@@ -51,6 +51,8 @@ static jg_status open_parts(jg_context *c)
                 context_is_cpu(c) ? "the cpu" : context_is_software(c) ? "the software GPU" : "CUDA", c->device.limits.arch->number,
                 c->device.limits.sm_count, c->images->path[0] ? c->images->path : "in memory only");
     if (context_is_cpu(c)) return JG_OK;
+    c->recent = recent_create();
+    if (!c->recent) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
     RETURN_IF_ERROR(make_worker(c));
     return startup_load(c, &c->options);
 }
@@ -59,6 +61,7 @@ static void free_context(jg_context *c)
 {
     if (c->images) compiler_cancel(c->images->compiler);
     worker_stop(c->worker);
+    recent_destroy(c->recent);
     dispatch_destroy(c);
     if (c->images) journal_close(&c->images->journal);
     images_drop(c->images);
@@ -115,7 +118,7 @@ jg_status jg_cache_stats(jg_context *c, jg_stats *out)
     lru_get_stats(c->problems, &problems);
     lru_get_stats(c->kernels, &kernels);
     out->problems = problems.entries;
-    out->memory_hits = problems.hits;
+    out->memory_hits = problems.hits + (c->recent ? recent_hits(c->recent) : 0);
     out->memory_misses = problems.misses;
     out->kernels = kernels.entries;
     out->kernel_bytes = kernels.bytes;

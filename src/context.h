@@ -8,6 +8,7 @@
 #include "operands.h"
 #include "plan.h"
 #include "problem_key.h"
+#include "recent.h"
 #include "worker.h"
 
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct jg_context {
     images *images;
     worker *worker;               /* null on the cpu device */
     lru *problems;                /* problem_key -> dispatch */
+    recent *recent;               /* in front of problems; null on the cpu device */
     lru *kernels;                 /* kernel_key -> loaded_kernel */
 
     pthread_mutex_t making_lock;  /* guards the next two */

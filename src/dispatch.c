@@ -159,6 +159,7 @@ jg_status dispatch_trim_kernels(jg_context *c, size_t most, size_t *unloaded)
     *unloaded = 0;
     dispatch_trim(c);
     if (!lru_over(c->kernels)) return JG_OK;
+    if (c->recent) recent_forget(c->recent);
     device_scope scope;
     RETURN_IF_ERROR(device_enter(&c->device, &scope));
     trimming t = {c, 0, JG_OK};

@@ -19,16 +19,21 @@ static launch_counts *counts_of_thread(jg_context *c)
     return &c->launches[slot - 1];
 }
 
-/* Whether the stream is being captured into a graph. The legacy default stream cannot be. */
-static int is_capturing(const jg_context *c, void *stream)
+/* Whether the stream is being captured into a graph. The legacy default stream cannot be. The device must be entered. */
+static int is_captured(const jg_context *c, void *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!stream || context_is_cpu(c)) return 0;
+    if (!stream) return 0;
+    return c->device.driver->stream_capturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static int enter_and_ask_captured(const jg_context *c, void *stream)
+{
     device_scope scope;
-    if (device_enter(&c->device, &scope) != JG_OK) return 0;
-    const int known = c->device.driver->stream_capturing(stream, &status) == CUDA_SUCCESS;
+    if (!stream || context_is_cpu(c) || device_enter(&c->device, &scope) != JG_OK) return 0;
+    const int captured = is_captured(c, stream);
     device_leave(&c->device, &scope);
-    return known && status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return captured;
 }
 
 /* The worker did not take a sighting: said once for each reason. */
@@ -65,12 +70,13 @@ jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, 
     args.c = o->c;
     args.alpha = o->alpha;
     args.beta = o->beta;
-    /* A graph needs its kernels for as long as it lives, which nobody tells us. */
-    if (stream && !atomic_load_explicit(&b->kernel->kept, memory_order_relaxed) && is_capturing(c, stream))
-        RETURN_IF_ERROR(kernels_keep(c, b->entry, &c->captured));
     device_scope scope;
     RETURN_IF_ERROR(device_enter(&c->device, &scope));
-    jg_status status = launch_kernel(&c->device, b->kernel, &b->plan, &args, stream);
+    /* A graph needs its kernels for as long as it lives, which nobody tells us. */
+    jg_status status = JG_OK;
+    if (!atomic_load_explicit(&b->kernel->kept, memory_order_relaxed) && is_captured(c, stream))
+        status = kernels_keep(c, b->entry, &c->captured);
+    if (status == JG_OK) status = launch_kernel(&c->device, b->kernel, &b->plan, &args, stream);
     device_leave(&c->device, &scope);
     if (status == JG_OK) count_launch(c, entry, b);
     return status;
@@ -88,7 +94,7 @@ jg_compile gemm_policy(const jg_context *c, const jg_problem *in, void *stream)
 {
     jg_compile policy = c->options.compile;
     if (policy != JG_COMPILE_NEVER && in->compile != JG_COMPILE_DEFAULT) policy = in->compile;
-    return policy != JG_COMPILE_NEVER && is_capturing(c, stream) ? JG_COMPILE_NEVER : policy;
+    return policy != JG_COMPILE_NEVER && enter_and_ask_captured(c, stream) ? JG_COMPILE_NEVER : policy;
 }
 
 /* What a miss has come to so far. */
@@ -233,7 +239,7 @@ jg_status gemm_resolve(jg_context *c, const problem_key *key, jg_compile policy,
 static jg_status improve(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, dispatch *d)
 {
     const jg_compile policy = c->options.compile == JG_COMPILE_NEVER || in->compile == JG_COMPILE_DEFAULT ? c->options.compile : in->compile;
-    if (policy != JG_COMPILE_WAIT || atomic_load_explicit(&d->tried, memory_order_relaxed) || is_capturing(c, stream)) return JG_OK;
+    if (!dispatch_is_provisional(d) || policy != JG_COMPILE_WAIT || atomic_load_explicit(&d->tried, memory_order_relaxed) || enter_and_ask_captured(c, stream)) return JG_OK;
     lru_entry *entry;
     jg_source source;
     if (atomic_exchange(&d->tried, 1)) return JG_OK;
@@ -247,31 +253,89 @@ jg_status gemm_find(jg_context *c, const jg_problem *in, const problem_key *key,
     *source = JG_SOURCE_MEMORY;
     *entry = lru_acquire(c->problems, key, sizeof *key);
     if (!*entry) return gemm_resolve(c, key, gemm_policy(c, in, stream), entry, source);
-    dispatch *d = lru_value(*entry);
-    if (!dispatch_is_provisional(d)) return JG_OK;
-    jg_status status = improve(c, in, key, stream, d);
+    jg_status status = improve(c, in, key, stream, lru_value(*entry));
     if (status != JG_OK) lru_release(*entry);
+    return status;
+}
+
+/* --- the call --- */
+
+static problem_key key_of(const problem *p, uint32_t alignment)
+{
+    return problem_key_of(p, plan_access(p, alignment >> 16, alignment >> 8 & 0xff, alignment & 0xff));
+}
+
+static uint32_t alignment_of(const operands *o)
+{
+    const int reads = operands_read_ab(o);
+    return recent_alignment(reads ? operands_alignment(o->a) : 16, reads ? operands_alignment(o->b) : 16, operands_alignment(o->c));
+}
+
+static jg_status check_operands(const problem *p, const operands *o)
+{
+    const unsigned in_bytes = (unsigned)type_bytes((jg_type)p->type_a), out_bytes = (unsigned)type_bytes((jg_type)p->type_c);
+    return operands_check(o, in_bytes, in_bytes, out_bytes);
+}
+
+/* A call like one that this thread made not long ago. *done is 0 if it is not quite that. */
+static jg_status call_again(jg_context *c, const recent_call *known, const jg_problem *in, const jg_operands *data, int *done)
+{
+    *done = 1;
+    const operands o = operands_canonicalise(&known->problem, data);
+    RETURN_IF_ERROR(check_operands(&known->problem, &o));
+    if (alignment_of(&o) != known->alignment) {
+        *done = 0;
+        return JG_OK;
+    }
+    const dispatch *d = lru_value(known->entry);
+    if (dispatch_is_provisional(d)) {
+        const problem_key key = key_of(&known->problem, known->alignment);
+        RETURN_IF_ERROR(improve(c, in, &key, data->stream, lru_value(known->entry)));
+    }
+    lru_touch(c->problems, known->entry);
+    return gemm_launch(c, known->entry, &o, data->stream);
+}
+
+static void remember_call(jg_context *c, const jg_problem *in, const problem *p, uint32_t alignment, lru_entry *entry)
+{
+    recent *mine = recent_enter(c->recent);
+    if (!mine) return;
+    recent_keep(recent_place(mine, in), in, p, alignment, entry);
+    recent_leave(mine);
+}
+
+/* Any call. The thread's slot is not taken, so that evicting, should it come to that, can make it forget. */
+static jg_status call_afresh(jg_context *c, const jg_problem *in, const jg_operands *data)
+{
+    problem p;
+    RETURN_IF_ERROR(problem_canonicalise(in, &p));
+    if (problem_is_empty(&p)) return JG_OK;
+    const operands o = operands_canonicalise(&p, data);
+    RETURN_IF_ERROR(check_operands(&p, &o));
+    if (context_is_cpu(c)) return cpu_gemm(&p, o.a, o.b, o.c, o.alpha, o.beta);
+
+    const uint32_t alignment = alignment_of(&o);
+    const problem_key key = key_of(&p, alignment);
+    lru_entry *entry;
+    jg_source source;
+    RETURN_IF_ERROR(gemm_find(c, in, &key, data->stream, &entry, &source));
+    remember_call(c, in, &p, alignment, entry);
+    jg_status status = gemm_launch(c, entry, &o, data->stream);
+    lru_release(entry);
     return status;
 }
 
 jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
 {
     if (!c || !in || !data) return status_set(JG_ERR_NULL, "jg_gemm: %s is null", !c ? "context" : !in ? "problem" : "operands");
-    problem p;
-    RETURN_IF_ERROR(problem_canonicalise(in, &p));
-    if (problem_is_empty(&p)) return JG_OK;
-    const operands o = operands_canonicalise(&p, data);
-    const unsigned in_bytes = (unsigned)type_bytes((jg_type)p.type_a), out_bytes = (unsigned)type_bytes((jg_type)p.type_c);
-    RETURN_IF_ERROR(operands_check(&o, in_bytes, in_bytes, out_bytes));
-    if (context_is_cpu(c)) return cpu_gemm(&p, o.a, o.b, o.c, o.alpha, o.beta);
-
-    const int reads = operands_read_ab(&o);
-    const unsigned align_a = reads ? operands_alignment(o.a) : 16, align_b = reads ? operands_alignment(o.b) : 16;
-    const problem_key key = problem_key_of(&p, plan_access(&p, align_a, align_b, operands_alignment(o.c)));
-    lru_entry *entry;
-    jg_source source;
-    RETURN_IF_ERROR(gemm_find(c, in, &key, data->stream, &entry, &source));
-    jg_status status = gemm_launch(c, entry, &o, data->stream);
-    lru_release(entry);
-    return status;
+    recent *mine = c->recent ? recent_enter(c->recent) : NULL;
+    int done = 0;
+    jg_status status = JG_OK;
+    if (mine) {
+        const recent_call *known = recent_place(mine, in);
+        if (recent_is(known, in)) status = call_again(c, known, in, data, &done);
+        if (done) recent_count_hit(mine);
+        recent_leave(mine);
+    }
+    return done ? status : call_afresh(c, in, data);
 }
