@@ -118,7 +118,8 @@ jg_status jg_cache_stats(jg_context *c, jg_stats *out)
     lru_get_stats(c->problems, &problems);
     lru_get_stats(c->kernels, &kernels);
     out->problems = problems.entries;
-    out->memory_hits = problems.hits + (c->recent ? recent_hits(c->recent) : 0);
+    recent_sum(c->recent, &out->launches_own, &out->launches_generic);
+    out->memory_hits = problems.hits + out->launches_own + out->launches_generic;
     out->memory_misses = problems.misses;
     out->kernels = kernels.entries;
     out->kernel_bytes = kernels.bytes;

@@ -49,18 +49,22 @@ static void note_dropped(jg_context *c, const met *m)
         context_log(c, JG_LOG_WARNING, "the worker's queue is full; generic kernels go on serving (said once)");
 }
 
-static void count_launch(jg_context *c, const lru_entry *entry, const binding *b)
+static void count_launch(jg_context *c, const lru_entry *entry, const binding *b, recent *mine)
 {
     const dispatch *d = lru_value(entry);
     const int is_generic = b->plan.spec.form == JG_FORM_GENERIC;
-    launch_counts *counts = counts_of_thread(c);
-    atomic_fetch_add_explicit(is_generic ? &counts->generic : &counts->own, 1, memory_order_relaxed);
+    if (mine) {
+        recent_count(mine, is_generic);
+    } else {
+        launch_counts *counts = counts_of_thread(c);
+        atomic_fetch_add_explicit(is_generic ? &counts->generic : &counts->own, 1, memory_order_relaxed);
+    }
     if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, d->met);
     if (c->options.trace)
         context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, lru_key(entry), &b->plan.spec, 0);
 }
 
-jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream)
+jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)
 {
     const dispatch *d = lru_value(entry);
     const binding *b = dispatch_current(d);
@@ -78,7 +82,7 @@ jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, 
         status = kernels_keep(c, b->entry, &c->captured);
     if (status == JG_OK) status = launch_kernel(&c->device, b->kernel, &b->plan, &args, stream);
     device_leave(&c->device, &scope);
-    if (status == JG_OK) count_launch(c, entry, b);
+    if (status == JG_OK) count_launch(c, entry, b, mine);
     return status;
 }
 
@@ -278,7 +282,8 @@ static jg_status check_operands(const problem *p, const operands *o)
 }
 
 /* A call like one that this thread made not long ago. *done is 0 if it is not quite that. */
-static jg_status call_again(jg_context *c, const recent_call *known, const jg_problem *in, const jg_operands *data, int *done)
+static jg_status call_again(jg_context *c, recent *mine, const recent_call *known, const jg_problem *in, const jg_operands *data,
+                            int *done)
 {
     *done = 1;
     const operands o = operands_canonicalise(&known->problem, data);
@@ -293,7 +298,7 @@ static jg_status call_again(jg_context *c, const recent_call *known, const jg_pr
         RETURN_IF_ERROR(improve(c, in, &key, data->stream, lru_value(known->entry)));
     }
     lru_touch(c->problems, known->entry);
-    return gemm_launch(c, known->entry, &o, data->stream);
+    return gemm_launch(c, known->entry, &o, data->stream, mine);
 }
 
 static void remember_call(jg_context *c, const jg_problem *in, const problem *p, uint32_t alignment, lru_entry *entry)
@@ -320,7 +325,7 @@ static jg_status call_afresh(jg_context *c, const jg_problem *in, const jg_opera
     jg_source source;
     RETURN_IF_ERROR(gemm_find(c, in, &key, data->stream, &entry, &source));
     remember_call(c, in, &p, alignment, entry);
-    jg_status status = gemm_launch(c, entry, &o, data->stream);
+    jg_status status = gemm_launch(c, entry, &o, data->stream, NULL);
     lru_release(entry);
     return status;
 }
@@ -333,8 +338,7 @@ jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
     jg_status status = JG_OK;
     if (mine) {
         const recent_call *known = recent_place(mine, in);
-        if (recent_is(known, in)) status = call_again(c, known, in, data, &done);
-        if (done) recent_count_hit(mine);
+        if (recent_is(known, in)) status = call_again(c, mine, known, in, data, &done);
         recent_leave(mine);
     }
     return done ? status : call_afresh(c, in, data);

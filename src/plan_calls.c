@@ -65,7 +65,7 @@ jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
     const operands o = operands_canonicalise(p, data);
     RETURN_IF_ERROR(operands_check(&o, pl->need_a, pl->need_b, pl->need_c));
     if (!pl->entry) return cpu_gemm(p, o.a, o.b, o.c, o.alpha, o.beta);
-    return gemm_launch(pl->context, pl->entry, &o, data->stream);
+    return gemm_launch(pl->context, pl->entry, &o, data->stream, NULL);
 }
 
 void jg_plan_destroy(jg_plan *pl)

@@ -73,9 +73,11 @@ void recent_keep(recent_call *call, const jg_problem *in, const problem *p, uint
     call->entry = entry;
 }
 
-uint64_t recent_hits(recent *all)
+void recent_sum(recent *all, uint64_t *own, uint64_t *generic)
 {
-    uint64_t sum = 0;
-    for (int i = 0; i < RECENT_SLOTS; i++) sum += atomic_load_explicit(&all[i].hits, memory_order_relaxed);
-    return sum;
+    *own = *generic = 0;
+    for (int i = 0; all && i < RECENT_SLOTS; i++) {
+        *own += atomic_load_explicit(&all[i].own, memory_order_relaxed);
+        *generic += atomic_load_explicit(&all[i].generic, memory_order_relaxed);
+    }
 }

@@ -23,7 +23,7 @@ typedef struct recent_call {
 
 typedef struct recent {
     _Alignas(64) atomic_int taken;
-    atomic_uint_fast64_t hits;
+    atomic_uint_fast64_t own, generic; /* launches of calls found here, by the form of their kernels */
     recent_call calls[RECENT_CALLS];
 } recent;
 
@@ -57,13 +57,14 @@ void recent_keep(recent_call *call, const jg_problem *in, const problem *p, uint
 /* Forgets everything that no thread is just using, so that it can be evicted. */
 void recent_forget(recent *all);
 
-/* Counts a call that was found here. The slot is taken. */
-static inline void recent_count_hit(recent *r)
+/* Counts a launch in a slot that is taken: nobody else writes, so that it costs no locked instruction. */
+static inline void recent_count(recent *r, int is_generic)
 {
-    atomic_store_explicit(&r->hits, atomic_load_explicit(&r->hits, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_uint_fast64_t *count = is_generic ? &r->generic : &r->own;
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* Calls that were found here. */
-uint64_t recent_hits(recent *all);
+/* Adds up the launches of all slots. */
+void recent_sum(recent *all, uint64_t *own, uint64_t *generic);
 
 #endif
