@@ -64,6 +64,7 @@ static void set_environment(void)
     setenv("T", tool, 1);
     setenv("HOME", folder, 1);
     setenv("JITGEMM_CACHE", file, 1);
+    setenv("JITGEMM_FACTORY", "", 1);
     setenv("TZ", "UTC", 1);
     unsetenv("XDG_CACHE_HOME");
     if (chdir(folder) != 0) _exit(126);
@@ -162,7 +163,7 @@ static const char *text(const cJSON *object, const char *name)
 static void helps(void **state)
 {
     (void)state;
-    static const char *const commands[] = {"ls", "show", "stats", "verify", "clear", "extract"};
+    static const char *const commands[] = {"ls", "show", "stats", "verify", "misses", "clear", "seal", "extract"};
     assert_int_equal(run("$T --help"), 0);
     assert_true(longest_line(out) <= 100);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {

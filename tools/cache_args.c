@@ -19,7 +19,10 @@ static const char usage[] =
     "  show KEY        everything about one kernel\n"
     "  stats           sums over the file\n"
     "  verify          check every record; exit status 1 if any is damaged\n"
-    "  clear [--yes]   remove everything and give the space back\n"
+    "  misses [--clear]\n"
+    "                  list the problems that ran on a generic kernel, most counted first; or forget them\n"
+    "  clear [--yes]   remove everything, the misses too, and give the space back\n"
+    "  seal [FILE]     make the file fit to be a factory file, read from a read-only place\n"
     "  extract KEY --cubin|--ptx|--source FILE\n"
     "                  write a part of a kernel to FILE; - is standard output\n"
     "KEY is a kernel name, an id, or a beginning of either that fits only one.\n"
@@ -32,10 +35,10 @@ static const char usage[] =
     "\n"
     "Exit status: 0 done, 1 the command failed, 2 bad command line.\n";
 
-enum { OPTION_CACHE = 256, OPTION_JSON, OPTION_YES, OPTION_FORCE, OPTION_CUBIN, OPTION_PTX, OPTION_SOURCE,
-       OPTION_HELP, OPTION_VERSION };
+enum { OPTION_CACHE = 256, OPTION_JSON, OPTION_YES, OPTION_FORCE, OPTION_CLEAR, OPTION_CUBIN, OPTION_PTX,
+       OPTION_SOURCE, OPTION_HELP, OPTION_VERSION };
 
-enum { TAKES_KEY = 1, WRITES = 2, TAKES_YES = 4, TAKES_PART = 8 };
+enum { TAKES_KEY = 1, WRITES = 2, TAKES_YES = 4, TAKES_PART = 8, TAKES_FILE = 16, TAKES_CLEAR = 32 };
 
 static const struct command {
     const char *name;
@@ -60,10 +63,23 @@ static const struct command {
      "Checks the structure of the file and the checksum of every record, and changes nothing.\n"
      "Exit status 1 if anything is damaged. A damaged record is never used; it is removed and made\n"
      "again by the next program that wants it.\n"},
+    {"misses", TAKES_CLEAR, cache_misses,
+     "usage: jitgemm-cache misses [--clear] [--cache FILE] [--json]\n"
+     "Lists the problems that ran on a generic kernel because their own was not loaded, most counted\n"
+     "first: launches, when last, target, whether their own kernel is in the file by now, how many times\n"
+     "as fast it was measured to be, and the problem as jitgemm-prewarm takes it.\n"
+     "jitgemm-prewarm --from-misses makes the kernels of all of them.\n"
+     "--clear forgets the misses, and the measurements with them, and keeps every kernel.\n"},
     {"clear", WRITES | TAKES_YES, cache_clear,
      "usage: jitgemm-cache clear [--yes] [--cache FILE] [--json]\n"
-     "Removes everything and gives the space back, also from a damaged cache file. Asks first on a\n"
-     "terminal; elsewhere it needs --yes. Programs that are using the file may go on.\n"},
+     "Removes everything, the list of misses too, and gives the space back, also from a damaged cache\n"
+     "file. Asks first on a terminal; elsewhere it needs --yes. Programs that are using the file may\n"
+     "go on.\n"},
+    {"seal", WRITES | TAKES_FILE, cache_seal,
+     "usage: jitgemm-cache seal [FILE] [--json]\n"
+     "Makes a cache file complete in itself, so that programs can read it from a read-only place as\n"
+     "their factory file ($JITGEMM_FACTORY). FILE is as for --cache. Nobody else may use it meanwhile.\n"
+     "A program that fills it again as its cache file breaks the seal.\n"},
     {"extract", TAKES_KEY | TAKES_PART, cache_extract,
      "usage: jitgemm-cache extract KEY --cubin|--ptx|--source FILE [--force] [--cache FILE] [--json]\n"
      "Writes a part of a kernel to FILE, whole or not at all; - is standard output. An existing file\n"
@@ -86,7 +102,7 @@ static int fail(const char *format, ...)
 
 /* What the options said, before the command is known. */
 typedef struct given {
-    int help, parts;
+    int help, cache, parts;
 } given;
 
 static void take_part(cache_args *args, given *seen, jg_part part)
@@ -102,16 +118,18 @@ static int read_options(int argc, char **argv, cache_args *args, given *seen)
     static const struct option options[] = {
         {"cache", required_argument, NULL, OPTION_CACHE}, {"json", no_argument, NULL, OPTION_JSON},
         {"yes", no_argument, NULL, OPTION_YES},           {"force", no_argument, NULL, OPTION_FORCE},
-        {"cubin", required_argument, NULL, OPTION_CUBIN}, {"ptx", required_argument, NULL, OPTION_PTX},
-        {"source", required_argument, NULL, OPTION_SOURCE}, {"help", no_argument, NULL, OPTION_HELP},
-        {"version", no_argument, NULL, OPTION_VERSION},   {NULL, 0, NULL, 0}};
+        {"clear", no_argument, NULL, OPTION_CLEAR},       {"cubin", required_argument, NULL, OPTION_CUBIN},
+        {"ptx", required_argument, NULL, OPTION_PTX},     {"source", required_argument, NULL, OPTION_SOURCE},
+        {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
+        {NULL, 0, NULL, 0}};
     int option, letter;
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         switch (option) {
-        case OPTION_CACHE: args->cache_path = optarg; break;
+        case OPTION_CACHE: args->cache_path = optarg, seen->cache = 1; break;
         case OPTION_JSON: args->json = 1; break;
         case OPTION_YES: args->yes = 1; break;
         case OPTION_FORCE: args->force = 1; break;
+        case OPTION_CLEAR: args->clear = 1; break;
         case OPTION_CUBIN: take_part(args, seen, JG_PART_CUBIN); break;
         case OPTION_PTX: take_part(args, seen, JG_PART_PTX); break;
         case OPTION_SOURCE: take_part(args, seen, JG_PART_SOURCE); break;
@@ -139,8 +157,10 @@ static int check(const struct command *command, const cache_args *args, const gi
 {
     int takes = command->takes;
     if ((takes & TAKES_KEY) && !args->key) return fail("%s needs a KEY", command->name);
-    if (words > 1 + !!(takes & TAKES_KEY)) return fail("too many arguments for %s", command->name);
+    if (words > 1 + !!(takes & (TAKES_KEY | TAKES_FILE))) return fail("too many arguments for %s", command->name);
     if (args->yes && !(takes & TAKES_YES)) return fail("%s takes no --yes", command->name);
+    if (args->clear && !(takes & TAKES_CLEAR)) return fail("%s takes no --clear", command->name);
+    if (seen->cache && (takes & TAKES_FILE) && words > 1) return fail("%s: --cache and FILE name two files", command->name);
     if ((args->force || seen->parts) && !(takes & TAKES_PART))
         return fail("%s takes no --cubin, --ptx, --source or --force", command->name);
     if ((takes & TAKES_PART) && seen->parts != 1)
@@ -152,7 +172,7 @@ static int check(const struct command *command, const cache_args *args, const gi
 
 int cache_args_parse(int argc, char **argv, cache_args *args)
 {
-    given seen = {0, 0};
+    given seen = {0, 0, 0};
     memset(args, 0, sizeof *args);
     opterr = 0; /* messages are ours */
     int status = read_options(argc, argv, args, &seen);
@@ -166,7 +186,9 @@ int cache_args_parse(int argc, char **argv, cache_args *args)
     }
     if (!command) return fail("no command given");
     if ((command->takes & TAKES_KEY) && words > 1) args->key = argv[optind + 1];
+    status = check(command, args, &seen, words);
+    if ((command->takes & TAKES_FILE) && words > 1) args->cache_path = argv[optind + 1];
     args->run = command->run;
-    args->writable = !!(command->takes & WRITES);
-    return check(command, args, &seen, words);
+    args->writable = (command->takes & WRITES) || args->clear;
+    return status;
 }

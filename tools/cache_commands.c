@@ -1,4 +1,4 @@
-/* The commands of jitgemm-cache but extract: listing, one entry, sums, verifying, clearing. See cache_commands.h.
+/* Commands of jitgemm-cache: listing, one entry, sums, verifying, clearing. See cache_commands.h.
  *
  * Each has a form for people and a form for programs (--json); both say the same. */
 #include "cache_commands.h"

@@ -9,6 +9,8 @@ int cache_show(const cache_args *args, jg_cache *cache);
 int cache_stats(const cache_args *args, jg_cache *cache);
 int cache_verify(const cache_args *args, jg_cache *cache);
 int cache_clear(const cache_args *args, jg_cache *cache);
+int cache_misses(const cache_args *args, jg_cache *cache);
+int cache_seal(const cache_args *args, jg_cache *cache);
 int cache_extract(const cache_args *args, jg_cache *cache);
 
 #endif

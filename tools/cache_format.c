@@ -35,6 +35,13 @@ cache_text cache_format_ms(double ms)
     return out;
 }
 
+cache_text cache_format_gain(double gain)
+{
+    cache_text out = {"-"};
+    if (gain > 0) snprintf(out.text, sizeof out.text, "%.2fx", gain);
+    return out;
+}
+
 cache_text cache_format_time(int64_t seconds, int exact)
 {
     cache_text out = {"-"};

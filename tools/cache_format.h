@@ -16,6 +16,9 @@ cache_text cache_format_bytes(uint64_t bytes);
 /* "123.4 ms"; "-" for 0, which means unknown */
 cache_text cache_format_ms(double ms);
 
+/* "1.25x"; "-" for 0, which means not measured */
+cache_text cache_format_gain(double gain);
+
 /* Local time, "2025-11-29 15:36" or, exact, "2025-11-29T15:36:02+0100" */
 cache_text cache_format_time(int64_t seconds, int exact);
 
