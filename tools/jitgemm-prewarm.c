@@ -2,7 +2,7 @@
  *
  * It exists so that a pipeline never waits for a compiler: run it at boot, or on a build host without a GPU,
  * and ship the cache. The flow is: command line -> one context per architecture -> jg_prewarm with progress
- * -> a look into the cache file, whether everything really is in it -> report.
+ * -> a look into the cache file, whether everything really is in it -> the seal, if asked for -> report.
  * See jitgemm-prewarm.1 for how it behaves, prewarm_args.c for the command line, prewarm_report.c for output. */
 #include <errno.h>
 #include <signal.h>
@@ -13,6 +13,7 @@
 #include "jitgemm.h"
 #include "kept_kernels.h"
 #include "prewarm_args.h"
+#include "prewarm_misses.h"
 #include "prewarm_report.h"
 #include "progress.h"
 
@@ -86,15 +87,18 @@ static int print_error(const char *what)
 }
 
 /* Opens a context for an architecture, or for this machine's GPU if arch is 0. Without a GPU it says for
- * what it compiles instead, because a cache for another chip than expected is found out too late. */
+ * what it compiles instead, because a cache for another chip than expected is found out too late.
+ * A file for other machines, or to be a factory file, must not lean on the factory file of this one. The context is for
+ * jg_prewarm alone, so it loads nothing by itself. */
 static jg_status open_context(prewarm_run *run, int arch, const char *cache_path, jg_context **context)
 {
     const prewarm_args *args = &run->args;
     jg_options options = {
         .compile = JG_COMPILE_WAIT,
         .device = arch ? JG_DEVICE_CPU : JG_DEVICE_CUDA, .arch = arch, .sm_count = args->sm_count,
-        .cache_path = cache_path, .nvrtc_path = args->nvrtc_path, .log = on_log, .log_user = run,
-        .log_level = args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};
+        .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
+        .cache_path = cache_path, .factory_path = arch || args->seal ? "" : NULL, .nvrtc_path = args->nvrtc_path,
+        .log = on_log, .log_user = run, .log_level = args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};
     jg_status status = jg_open(&options, context);
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
         if (!args->quiet)
@@ -111,27 +115,56 @@ static int find_cache_path(prewarm_run *run, jg_context *context)
     if (jg_cache_stats(context, &stats) != JG_OK) return print_error(jg_last_error());
     if (!*stats.path) return print_error("there is no cache file to fill; give a usable one with --cache FILE");
     memcpy(run->report.cache_path, stats.path, sizeof stats.path);
+    memcpy(run->report.factory_path, stats.factory, sizeof stats.factory);
     return EXIT_DONE;
 }
 
-/* A prewarm whose kernels did not reach the disk has failed, whatever the compiler said. Looks for the rows
- * from `first` on in the cache file. */
-static int check_kept(prewarm_run *run, size_t first)
+/* The text of jg_plan_explain; the caller's to free. Null on error, with jg_last_error set. */
+static char *explain(jg_context *context, const jg_problem *problem)
 {
-    report *r = &run->report;
-    size_t lost = 0;
-    kept_kernels kept = {0};
-    const char *error = kept_kernels_read(&kept, r->cache_path);
-    if (error) return print_error(error);
-    for (size_t i = first; i < r->count; i++) {
-        if (strcmp(r->rows[i].outcome, "failed") == 0) continue;
-        lost += !kept_kernels_has(&kept, r->rows[i].kernel);
+    size_t length = 0;
+    if (jg_plan_explain(context, problem, NULL, 0, &length) != JG_OK) return NULL;
+    char *text = malloc(length + 1);
+    if (text && jg_plan_explain(context, problem, text, length + 1, NULL) != JG_OK) {
+        free(text);
+        return NULL;
     }
-    kept_kernels_free(&kept);
-    if (lost == 0) return EXIT_DONE;
-    fprintf(stderr, "jitgemm-prewarm: %s: kernels missing from the file: %zu; it is full or cannot be written\n",
-            r->cache_path, lost);
-    return EXIT_FAILED;
+    return text;
+}
+
+/* The kernel that an explanation chose: the first word that is a kernel name; "" if there is nothing to compute. */
+static void chosen_kernel(const char *explanation, char *kernel, size_t size)
+{
+    const char *name = strstr(explanation, "jg_sm");
+    int length = name ? (int)strcspn(name, " \t\n,:;") : 0;
+    snprintf(kernel, size, "%.*s", length, name ? name : "");
+}
+
+/* The target that the planner compiles for, which the library tells only in kernel names: on a GPU newer than its tables
+ * it is not the device's own. Returns 0 with jg_last_error set on failure. */
+static int find_target(jg_context *context, char *target, size_t size)
+{
+    char kernel[192];
+    char *explanation = explain(context, &(jg_problem){.m = 1, .n = 1, .k = 1});
+    if (!explanation) return 0;
+    chosen_kernel(explanation, kernel, sizeof kernel);
+    report_target(kernel, target, size);
+    free(explanation);
+    return 1;
+}
+
+/* Reads the misses that a context will take from a cache file. Where there are none it says so: nothing else would show
+ * that the right file was looked into. */
+static void find_misses(prewarm_run *run, jg_context *context, const char *path, prewarm_misses *misses)
+{
+    char target[16] = "";
+    const char *error = NULL;
+    if (!find_target(context, target, sizeof target)) error = jg_last_error();
+    if (!error) error = prewarm_misses_read(misses, path, target);
+    run->report.misses += misses->count;
+    if (misses->count || run->args.quiet) return;
+    if (error) progress_message(&run->progress, "jitgemm-prewarm: no misses for %s: %s", target, error);
+    else progress_message(&run->progress, "jitgemm-prewarm: no misses for %s in %s", target, misses->path);
 }
 
 static int report_interrupt(prewarm_run *run)
@@ -146,10 +179,13 @@ static int report_interrupt(prewarm_run *run)
 static int prewarm_sizes(prewarm_run *run, jg_context *context)
 {
     const prewarm_args *args = &run->args;
-    jg_prewarm_options options = {.jobs = args->jobs, .generic_set = (uint32_t)args->generic,
-                                  .progress = on_progress, .user = run};
+    jg_prewarm_options options = {.jobs = args->jobs, .generic_set = (uint32_t)args->generic, .types = args->generic_types,
+                                  .from_misses = (uint32_t)args->from_misses, .progress = on_progress, .user = run};
     size_t failed_before = run->report.failed, first = run->report.count;
+    prewarm_misses misses = {0};
     run->done = run->total = 0;
+    if (args->from_misses) find_misses(run, context, run->report.cache_path, &misses);
+    prewarm_misses_free(&misses);
     jg_status status = jg_prewarm(context, args->sizes.items, args->sizes.count, &options, NULL);
     run->report.elapsed_ms += progress_end(&run->progress);
     report_failures(&run->report, first, stderr);
@@ -173,40 +209,17 @@ static void begin_progress(prewarm_run *run, const char *label)
 static int prewarm_arch(prewarm_run *run, int arch)
 {
     char label[32] = "";
-    size_t first = run->report.count;
     jg_context *context;
     if (arch) snprintf(label, sizeof label, "sm_%d", arch);
     begin_progress(run, label);
     if (open_context(run, arch, run->args.cache_path, &context) != JG_OK) return print_error(jg_last_error());
-    int usable = find_cache_path(run, context) == EXIT_DONE;
-    int status = usable ? prewarm_sizes(run, context) : EXIT_FAILED;
+    int status = find_cache_path(run, context);
+    if (status == EXIT_DONE) status = prewarm_sizes(run, context);
     if (jg_close(context) != JG_OK) status = print_error(jg_last_error());
-    if (usable && check_kept(run, first) != EXIT_DONE && status == EXIT_DONE) status = EXIT_FAILED;
     return status;
 }
 
 /* ---- dry run ---- */
-
-/* The text of jg_plan_explain; the caller's to free. Null on error, with jg_last_error set. */
-static char *explain(jg_context *context, const jg_problem *problem)
-{
-    size_t length = 0;
-    if (jg_plan_explain(context, problem, NULL, 0, &length) != JG_OK) return NULL;
-    char *text = malloc(length + 1);
-    if (text && jg_plan_explain(context, problem, text, length + 1, NULL) != JG_OK) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-/* The kernel that an explanation chose: the first word that is a kernel name; "" if there is nothing to compute. */
-static void chosen_kernel(const char *explanation, char *kernel, size_t size)
-{
-    const char *name = strstr(explanation, "jg_sm");
-    int length = name ? (int)strcspn(name, " \t\n,:;") : 0;
-    snprintf(kernel, size, "%.*s", length, name ? name : "");
-}
 
 /* An empty problem gets no line, as it gets no kernel in a real run. */
 static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *kept, const jg_problem *problem)
@@ -232,6 +245,33 @@ static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *
     return added ? EXIT_DONE : print_error("out of memory");
 }
 
+/* The same for the misses of the cache file. One whose text cannot be read, for it is another version's, is a failure. */
+static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels *kept)
+{
+    prewarm_misses misses = {0};
+    int status = EXIT_DONE;
+    find_misses(run, context, run->args.cache_path, &misses);
+    for (size_t i = 0; i < misses.count && status == EXIT_DONE; i++) {
+        jg_problem problem = {0};
+        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) {
+            status = plan_size(run, context, kept, &problem);
+            continue;
+        }
+        run->report.failed++;
+        if (!report_add(&run->report, "failed", misses.problems[i], "", jg_last_error(), 0)) status = print_error("out of memory");
+    }
+    prewarm_misses_free(&misses);
+    return status;
+}
+
+/* What is in the cache file, and in the factory file if the context has one. */
+static void read_kept(prewarm_run *run, jg_context *context, kept_kernels *kept)
+{
+    jg_stats stats;
+    kept_kernels_read(kept, run->args.cache_path);
+    if (jg_cache_stats(context, &stats) == JG_OK && *stats.factory) kept_kernels_read(kept, stats.factory);
+}
+
 /* Says what a run for one architecture would make. Opens the cache only to read; one that is not there, or cannot be
  * read, holds nothing. */
 static int plan_arch(prewarm_run *run, int arch)
@@ -242,9 +282,10 @@ static int plan_arch(prewarm_run *run, int arch)
     int status = EXIT_DONE;
     begin_progress(run, "");
     if (open_context(run, arch, "", &context) != JG_OK) return print_error(jg_last_error());
-    kept_kernels_read(&kept, run->args.cache_path);
+    read_kept(run, context, &kept);
     for (size_t i = 0; i < run->args.sizes.count && status == EXIT_DONE; i++)
         status = plan_size(run, context, &kept, &run->args.sizes.items[i]);
+    if (run->args.from_misses && status == EXIT_DONE) status = plan_misses(run, context, &kept);
     kept_kernels_free(&kept);
     jg_close(context);
     report_failures(&run->report, first, stderr);
@@ -261,6 +302,50 @@ static void note_generic_set(prewarm_run *run)
 
 /* ---- the run ---- */
 
+/* A prewarm whose kernels did not reach the disk has failed, whatever the compiler said. It is looked into at the end, since
+ * the kernels of one architecture may have driven out those of another. */
+static int check_kept(prewarm_run *run)
+{
+    report *r = &run->report;
+    size_t lost = 0;
+    kept_kernels kept = {0};
+    const char *error = kept_kernels_read(&kept, r->cache_path);
+    if (error) return print_error(error);
+    if (*r->factory_path) kept_kernels_read(&kept, r->factory_path);
+    for (size_t i = 0; i < r->count; i++) {
+        if (strcmp(r->rows[i].outcome, "failed") == 0) continue;
+        lost += !kept_kernels_has(&kept, r->rows[i].kernel);
+    }
+    kept_kernels_free(&kept);
+    if (lost == 0) return EXIT_DONE;
+    fprintf(stderr, "jitgemm-prewarm: %s: kernels missing from the file: %zu; it is full or cannot be written\n",
+            r->cache_path, lost);
+    return EXIT_FAILED;
+}
+
+static int seal(prewarm_run *run)
+{
+    jg_cache *cache;
+    const char *path = run->report.cache_path;
+    if (jg_cache_open(path, 1, &cache) != JG_OK) return print_error(jg_last_error());
+    run->report.sealed = jg_cache_seal(cache) == JG_OK;
+    int status = run->report.sealed ? EXIT_DONE : print_error(jg_last_error());
+    jg_cache_close(cache);
+    if (run->report.sealed && !run->args.quiet) fprintf(run->args.json ? stderr : stdout, "sealed %s\n", path);
+    return status;
+}
+
+/* Whether everything is in the file, and its seal. A file that lacks something gets none, so that it is not shipped. */
+static int finish_file(prewarm_run *run, int status)
+{
+    if (!*run->report.cache_path) return status;
+    if (check_kept(run) != EXIT_DONE && status == EXIT_DONE) status = EXIT_FAILED;
+    if (!run->args.seal) return status;
+    if (status == EXIT_DONE) return seal(run);
+    fprintf(stderr, "jitgemm-prewarm: %s is not sealed, for not everything is in it\n", run->report.cache_path);
+    return status;
+}
+
 /* Goes on to the next architecture after a failure, but not after an interrupt. */
 static int run_all(prewarm_run *run)
 {
@@ -269,18 +354,20 @@ static int run_all(prewarm_run *run)
     const int *archs = args->arch_count ? args->archs : own_device;
     size_t count = args->arch_count ? args->arch_count : 1;
     int status = EXIT_DONE;
-    for (size_t i = 0; i < count && status != EXIT_INTERRUPTED; i++) {
+    run->report.takes_misses = args->from_misses;
+    run->report.seals = args->seal && !args->dry_run;
+    for (size_t i = 0; i < count; i++) {
         if (stop_requested && i > 0) {
-            fprintf(stderr, "jitgemm-prewarm: interrupted: %zu architectures are left; run again to go on\n",
-                    count - i);
+            fprintf(stderr, "jitgemm-prewarm: interrupted: architectures not begun: %zu; run again to go on\n", count - i);
             run->report.interrupted = 1;
-            return EXIT_INTERRUPTED;
+            status = EXIT_INTERRUPTED;
+            break;
         }
         int arch_status = args->dry_run ? plan_arch(run, archs[i]) : prewarm_arch(run, archs[i]);
         if (arch_status != EXIT_DONE) status = arch_status;
     }
     if (args->dry_run && args->generic) note_generic_set(run);
-    return status;
+    return args->dry_run ? status : finish_file(run, status);
 }
 
 /* Checks that standard output took everything. Returns the exit status: `status`, or failed if that is done. */

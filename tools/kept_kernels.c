@@ -1,4 +1,4 @@
-/* Keeps the kernel names of a cache file, sorted: see kept_kernels.h. */
+/* Keeps the kernel names of cache files, sorted: see kept_kernels.h. */
 #include "kept_kernels.h"
 
 #include <stdlib.h>
@@ -30,12 +30,13 @@ static int compare_names(const void *x, const void *y)
 const char *kept_kernels_read(kept_kernels *kept, const char *path)
 {
     jg_cache *cache;
+    size_t before = kept->count;
     if (jg_cache_open(path, 0, &cache) != JG_OK) return jg_last_error();
     jg_status status = jg_cache_list(cache, add_name, kept);
     jg_cache_close(cache);
     const char *error = kept->out_of_memory ? "out of memory" : status != JG_OK ? jg_last_error() : NULL;
-    if (error) kept_kernels_free(kept);
-    else if (kept->count) qsort(kept->names, kept->count, sizeof *kept->names, compare_names);
+    while (error && kept->count > before) free(kept->names[--kept->count]);
+    if (!error && kept->count) qsort(kept->names, kept->count, sizeof *kept->names, compare_names);
     return error;
 }
 

@@ -1,6 +1,6 @@
-/* Which kernels a cache file holds: the file's path in, a set of kernel names out.
+/* Which kernels a cache file holds, or a few of them together: paths in, a set of kernel names out.
  *
- * The file is listed once, so that asking for each of thousands of kernels costs no look into it. */
+ * A file is listed once, so that asking for each of thousands of kernels costs no look into it. */
 #ifndef JG_TOOLS_KEPT_KERNELS_H
 #define JG_TOOLS_KEPT_KERNELS_H
 
@@ -13,8 +13,8 @@ typedef struct kept_kernels {
     int out_of_memory;
 } kept_kernels;
 
-/* Reads the names in the cache file `path` (null: the default one). Returns null, or why it failed, valid until the
- * library's next failing call; the set is empty then. */
+/* Adds the names in the cache file `path` (null: the default one). Returns null, or why it failed, valid until the
+ * library's next failing call; the set is as it was then. */
 const char *kept_kernels_read(kept_kernels *kept, const char *path);
 
 /* Whether a kernel of exactly this name is there; it may be of another version of the library. */

@@ -28,14 +28,21 @@ static const char usage[] =
     "  --type T,...    types of sizes that name none: f32, f16, bf16, f16-f32 ...\n"
     "  --op OP,...     transposes of sizes that name none: nn, nt, tn, tt\n"
     "  --order ORDER   storage of sizes that name none: row or col\n"
-    "  --generic       also the generic kernels, which serve every size; --dry-run does not list them\n"
-    "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU\n"
+    "  --generic[=T,...]\n"
+    "                  also the generic kernels, which serve every size: of the types in use, and of T\n"
+    "                  (f32, f16, bf16). --generic=T,... without any SIZE makes these alone\n"
+    "  --from-misses   also what programs met and had no kernel for, see jitgemm-cache misses; without\n"
+    "                  any SIZE these alone. With none it makes nothing and says so\n"
+    "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU, all\n"
+    "                  into one cache file\n"
     "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
     "How\n"
     "  --jobs N        compiles at once; default one a processor; at most 16\n"
     "  --cache FILE    cache file; default $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db\n"
     "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
-    "  --dry-run       say what would be compiled and why; change nothing\n"
+    "  --seal          at the end make the cache file fit to be shipped and read as a factory file\n"
+    "  --dry-run       say what would be compiled and why; change nothing. The generic kernels of\n"
+    "                  --generic are not listed: the library names them only as it makes them\n"
     "Output\n"
     "  --json          one JSON object on standard output; all else on standard error\n"
     "  --quiet         only errors and the last line\n"
@@ -47,7 +54,7 @@ static const char usage[] =
 
 enum {
     OPTION_LIST = 256, OPTION_TYPE, OPTION_OP, OPTION_ORDER, OPTION_ARCH, OPTION_SMS, OPTION_JOBS,
-    OPTION_CACHE, OPTION_NVRTC, OPTION_HELP, OPTION_VERSION
+    OPTION_GENERIC, OPTION_CACHE, OPTION_NVRTC, OPTION_HELP, OPTION_VERSION
 };
 
 /* One place where sizes come from, in the order given. */
@@ -62,6 +69,7 @@ typedef struct words {
     jg_problem ops[OPS_MAX];     /* only the ops are set */
     size_t type_count, op_count;
     jg_order order;
+    int order_given;
     source *sources;
     size_t source_count;
 } words;
@@ -96,6 +104,18 @@ static int add_type(words *w, prewarm_args *args, const char *word)
         return usage_error("--type: \"%s\" is no type; use f32, f16, bf16, f16-f32, f16-bf16 ...", word);
     if (w->type_count == TYPES_MAX) return usage_error("--type: more than %d types", TYPES_MAX);
     w->types[w->type_count++] = problem;
+    return -1;
+}
+
+/* The generic kernels of an input type serve every type of C, so a type of C is a misunderstanding. */
+static int add_generic_type(words *w, prewarm_args *args, const char *word)
+{
+    (void)w;
+    jg_problem problem;
+    if (sizelist_type(word, strlen(word), &problem) != 0 || problem.type_a >= 31)
+        return usage_error("--generic: \"%s\" is no type; use f32, f16, bf16", word);
+    if (strchr(word, '-')) return usage_error("--generic: \"%s\": name the type of A and B alone, such as f16", word);
+    args->generic_types |= 1u << problem.type_a;
     return -1;
 }
 
@@ -141,8 +161,15 @@ static int each_word(const char *list, words *w, prewarm_args *args, int (*add)(
     }
 }
 
+static int parse_generic(words *w, prewarm_args *args, const char *types)
+{
+    args->generic = 1;
+    return types ? each_word(types, w, args, add_generic_type) : -1;
+}
+
 static int parse_order(words *w, const char *text)
 {
+    w->order_given = 1;
     w->order = strcmp(text, "col") == 0 ? JG_COL_MAJOR : JG_ROW_MAJOR;
     return w->order == JG_COL_MAJOR || strcmp(text, "row") == 0
                ? -1 : usage_error("--order: \"%s\" is neither row nor col", text);
@@ -168,6 +195,7 @@ static int apply_option(int option, char *value, words *w, prewarm_args *args)
     case OPTION_TYPE: return each_word(value, w, args, add_type);
     case OPTION_OP: return each_word(value, w, args, add_op);
     case OPTION_ARCH: return each_word(value, w, args, add_arch);
+    case OPTION_GENERIC: return parse_generic(w, args, value);
     case OPTION_ORDER: return parse_order(w, value);
     case OPTION_CACHE: return parse_path("--cache", value, &args->cache_path);
     case OPTION_NVRTC: return parse_path("--nvrtc", value, &args->nvrtc_path);
@@ -193,9 +221,10 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
         {"op", required_argument, NULL, OPTION_OP},       {"order", required_argument, NULL, OPTION_ORDER},
         {"arch", required_argument, NULL, OPTION_ARCH},   {"sms", required_argument, NULL, OPTION_SMS},
         {"jobs", required_argument, NULL, OPTION_JOBS},   {"cache", required_argument, NULL, OPTION_CACHE},
-        {"nvrtc", required_argument, NULL, OPTION_NVRTC}, {"generic", no_argument, &args->generic, 1},
+        {"nvrtc", required_argument, NULL, OPTION_NVRTC}, {"generic", optional_argument, NULL, OPTION_GENERIC},
         {"json", no_argument, &args->json, 1},            {"dry-run", no_argument, &args->dry_run, 1},
         {"quiet", no_argument, &args->quiet, 1},          {"verbose", no_argument, &args->verbose, 1},
+        {"seal", no_argument, &args->seal, 1},            {"from-misses", no_argument, &args->from_misses, 1},
         {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
         {0}};
     int option, status = -1;
@@ -244,10 +273,16 @@ static int add_common_sizes(words *w, sizelist *sizes)
     return 0;
 }
 
-static int read_sources(words *w, sizelist *sizes)
+/* Whether there is something to make without any size. */
+static int has_other_work(const prewarm_args *args)
+{
+    return args->from_misses || args->generic_types;
+}
+
+static int read_sources(words *w, const prewarm_args *args, sizelist *sizes)
 {
     jg_problem defaults[TYPES_MAX * OPS_MAX];
-    if (w->source_count == 0) return add_common_sizes(w, sizes);
+    if (w->source_count == 0) return has_other_work(args) ? 0 : add_common_sizes(w, sizes);
     size_t count = combine_defaults(w, defaults);
     for (size_t i = 0; i < w->source_count; i++) {
         const source *s = &w->sources[i];
@@ -267,8 +302,10 @@ int prewarm_args_parse(int argc, char **argv, prewarm_args *args)
     int status = collect(argc, argv, &w, args);
     if (status < 0 && args->sm_count && !args->arch_count)
         status = usage_error("--sms needs --arch: a GPU's own count is known");
-    if (status < 0 && read_sources(&w, &args->sizes) != 0) status = usage_error("%s", args->sizes.error);
-    if (status < 0 && args->sizes.count == 0) status = usage_error("the lists hold no size");
+    if (status < 0 && has_other_work(args) && w.source_count == 0 && (w.type_count || w.op_count || w.order_given))
+        status = usage_error("--type, --op and --order say how to read sizes, and there is none");
+    if (status < 0 && read_sources(&w, args, &args->sizes) != 0) status = usage_error("%s", args->sizes.error);
+    if (status < 0 && args->sizes.count == 0 && !has_other_work(args)) status = usage_error("the lists hold no size");
     free(w.sources);
     if (status >= 0) prewarm_args_free(args);
     return status;

@@ -15,7 +15,8 @@ typedef struct prewarm_args {
     int sm_count;
     uint32_t jobs;
     const char *cache_path, *nvrtc_path;
-    int generic, json, dry_run, quiet, verbose;
+    uint32_t generic_types;       /* JG_RESIDENT_ flags: generic kernels to make whatever the sizes use */
+    int generic, from_misses, seal, json, dry_run, quiet, verbose;
 } prewarm_args;
 
 enum { EXIT_USAGE = 2 };

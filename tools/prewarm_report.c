@@ -50,8 +50,7 @@ void report_failures(const report *r, size_t first, FILE *stream)
     }
 }
 
-/* "sm_87" from "jg_sm87_..."; "" if the kernel has no name. */
-static void target_of(const char *kernel, char *target, size_t size)
+void report_target(const char *kernel, char *target, size_t size)
 {
     int arch;
     *target = 0;
@@ -62,7 +61,7 @@ static cJSON *row_to_json(const report_row *row)
 {
     char target[32];
     cJSON *object = cJSON_CreateObject();
-    target_of(row->kernel, target, sizeof target);
+    report_target(row->kernel, target, sizeof target);
     cJSON_AddStringToObject(object, "problem", row->problem);
     cJSON_AddStringToObject(object, "kernel", row->kernel);
     cJSON_AddStringToObject(object, "target", target);
@@ -77,12 +76,15 @@ int report_json(const report *r, FILE *stream)
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "version", jg_version());
     cJSON_AddStringToObject(root, "cache", r->cache_path);
+    if (*r->factory_path) cJSON_AddStringToObject(root, "factory", r->factory_path);
     cJSON *rows = cJSON_AddArrayToObject(root, "kernels");
     for (size_t i = 0; i < r->count; i++) cJSON_AddItemToArray(rows, row_to_json(&r->rows[i]));
     cJSON_AddNumberToObject(root, "compiled", (double)r->compiled);
     cJSON_AddNumberToObject(root, "cached", (double)r->cached);
     cJSON_AddNumberToObject(root, "failed", (double)r->failed);
     if (r->generic_set) cJSON_AddStringToObject(root, "generic_set", r->generic_set);
+    if (r->takes_misses) cJSON_AddNumberToObject(root, "misses", (double)r->misses);
+    if (r->seals) cJSON_AddBoolToObject(root, "sealed", r->sealed);
     cJSON_AddNumberToObject(root, "elapsed_ms", r->elapsed_ms);
     cJSON_AddBoolToObject(root, "interrupted", r->interrupted);
     char *text = cJSON_Print(root);

@@ -20,8 +20,11 @@ typedef struct report {
     size_t compiled, cached, failed;
     int interrupted;
     const char *generic_set; /* what to say about it; null: nothing */
+    int takes_misses, seals; /* whether these were asked for */
+    size_t misses;           /* found, of all architectures */
+    int sealed;
     double elapsed_ms;
-    char cache_path[512];
+    char cache_path[512], factory_path[512];
 } report;
 
 /* Adds a row with copies of the texts. Returns it, or null if memory ran out. */
@@ -36,6 +39,9 @@ int report_json(const report *r, FILE *stream);
 
 /* "compiled N, cached N, failed N", the line that scripts read. */
 void report_last_line(const report *r, FILE *stream);
+
+/* "sm_87" from "jg_sm87_..."; "" if the kernel has no name. */
+void report_target(const char *kernel, char *target, size_t size);
 
 void report_free(report *r);
 
