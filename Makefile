@@ -48,7 +48,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bench bundle asan tsan install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bench bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -187,7 +187,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY=''
 
 # The numeric tests on the software GPU: all of them as an AGX Orin, a part as other chips. JG_TEST_STRIDE=N: every N-th problem.
 SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
@@ -240,7 +240,30 @@ $(BUILD)/fuzz/fuzz_ptx: tests/fuzz_ptx.c $(SWGPU_SRC) $(wildcard src/swgpu/*.h)
 	$(Q)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -D_GNU_SOURCE -Iinclude -Isrc -I. \
 	  -isystem $(dir $(CUDA_INCLUDE)) tests/fuzz_ptx.c $(SWGPU_SRC) -o $@ -lm -pthread
 
-## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, man pages, pkg-config file, size list, systemd unit
+## factory      ARCHS="87 90" (default 87): build/factory/factory.db, with the generic kernels that serve every size; needs no GPU.
+##              FACTORY_LIST=FILE adds the kernels of its sizes; FACTORY_SMS="8 16" plans these for so many multiprocessors
+ARCHS   ?= 87
+FACTORY ?= $(BUILD)/factory/factory.db
+FACTORY_TYPES ?= f32 f16 bf16
+FACTORY_LIST ?=
+FACTORY_SMS ?=
+comma := ,
+space := $(subst ,, )
+comma_list = $(subst $(space),$(comma),$(strip $(1)))
+# The old file stays until the new one is whole and has its name. Its folder must not be one that others can write.
+factory: tools
+	@umask 022; mkdir -p "$(dir $(FACTORY))"; new="$(FACTORY).new"; \
+	clean() { rm -f "$$new" "$$new"-*; }; \
+	trap clean EXIT; trap 'exit 130' INT TERM HUP; clean; \
+	for sms in $(or $(strip $(FACTORY_SMS)),default); do \
+	  set -- --cache "$$new" --arch $(call comma_list,$(ARCHS)) --generic=$(call comma_list,$(FACTORY_TYPES)) $(foreach f,$(FACTORY_LIST),--list "$(f)"); \
+	  [ $$sms = default ] || set -- "$$@" --sms $$sms; \
+	  $(BUILD)/bin/jitgemm-prewarm "$$@" || exit; \
+	done; \
+	$(BUILD)/bin/jitgemm-cache seal "$$new" >/dev/null && chmod 644 "$$new" && mv -f "$$new" "$(FACTORY)" && \
+	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
+
+## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, man pages, pkg-config file, size list, systemd unit, factory.db if made
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
@@ -252,6 +275,10 @@ install: all
 	install -m 755 $(TOOLS) "$(D)/bin/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
 	install -m 644 tools/sizes-default.txt "$(D)/share/jitgemm/"
+	@if [ -f "$(FACTORY)" ]; then set -e; \
+	  if [ -n "$$(find templates -newer "$(FACTORY)" -name '*.cu*')" ]; then echo "jitgemm: $(FACTORY) is older than the templates; make factory makes it anew"; fi; \
+	  echo 'install -m 644 $(FACTORY) "$(D)/share/jitgemm/factory.db"'; \
+	  install -m 644 "$(FACTORY)" "$(D)/share/jitgemm/factory.db.new"; mv -f "$(D)/share/jitgemm/factory.db.new" "$(D)/share/jitgemm/factory.db"; fi
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' tools/jitgemm-prewarm.service > "$(D)/lib/systemd/system/jitgemm-prewarm.service"
 	if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
 
