@@ -94,7 +94,6 @@ static jg_status open_context(prewarm_run *run, int arch, const char *cache_path
 {
     const prewarm_args *args = &run->args;
     jg_options options = {
-        .compile = JG_COMPILE_WAIT,
         .device = arch ? JG_DEVICE_CPU : JG_DEVICE_CUDA, .arch = arch, .sm_count = args->sm_count,
         .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .cache_path = cache_path, .factory_path = arch || args->seal ? "" : NULL, .nvrtc_path = args->nvrtc_path,
