@@ -7,7 +7,7 @@
 #include "compile.h"
 #include "status.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,13 +100,18 @@ void worker_drop_met(worker *w, met *m)
         ;
 }
 
-static void bury_dead(worker *w)
+/* A few at a time, and one caller at a time, so that a launch is not held up by what a thousand others have left behind. */
+static void bury(worker *w, int most)
 {
-    if (!atomic_load_explicit(&w->dead, memory_order_relaxed)) return;
-    for (met *m = atomic_exchange(&w->dead, NULL), *next; m; m = next) {
-        next = m->next;
+    if (!atomic_load_explicit(&w->dead, memory_order_relaxed) && !atomic_load_explicit(&w->has_grave, memory_order_relaxed)) return;
+    if (atomic_flag_test_and_set(&w->burying)) return;
+    if (!w->grave) w->grave = atomic_exchange(&w->dead, NULL);
+    for (met *m; most > 0 && (m = w->grave); most--) {
+        w->grave = m->next;
         free(m);
     }
+    atomic_store(&w->has_grave, w->grave != NULL);
+    atomic_flag_clear(&w->burying);
 }
 
 static int drop_news(worker *w)
@@ -117,7 +122,7 @@ static int drop_news(worker *w)
 
 int worker_tell(worker *w, met *m)
 {
-    bury_dead(w);
+    bury(w, 8);
     if (!has_thread(w)) return drop_news(w);
     if (atomic_exchange(&m->posted, 1)) return 0; /* not read yet: the worker will see the use counted just now */
     if (atomic_fetch_add(&w->mail_count, 1) >= WORKER_MAX_MAIL) {
@@ -318,7 +323,8 @@ static void clear(worker *w)
     counts_clear(w);
     clear_mail(w);
     free_list(take_all(w));
-    bury_dead(w);
+    for (int i = 0; i < 2; i++)
+        bury(w, INT_MAX); /* who was taken to the grave, and who was not yet */
 }
 
 void worker_unref(worker *w)

@@ -109,7 +109,7 @@ static inline int worker_sight(worker *w, met *m)
 jg_status worker_demand(worker *w, const kernel_spec *spec, met *m, int generic_set);
 
 /* Takes all kernels that are ready, in the order in which they became so; null if there is none: one atomic load then. Lock-free.
- * A met is in one of them at most once; it is the taker's to see that its problem gets the kernel. */
+ * A met that was sighted gets its kernel once: what the taker does not put in place the worker will not bring again. */
 ready_kernel *worker_take(worker *w);
 
 /* Gives back the rest of a list from worker_take, to be taken first next time. Lock-free. */

@@ -104,6 +104,9 @@ struct worker {
     atomic_int wake_posted;           /* a caller has posted `wake` and no thread has come to look yet */
     sem_t wake;
     _Atomic(met *) dead;              /* for callers to free */
+    atomic_flag burying;              /* a caller is doing so; guards the next */
+    met *grave;
+    atomic_int has_grave;
     _Atomic(ready_kernel *) made;     /* last made first */
     _Atomic(ready_kernel *) given;    /* given back, in order */
     atomic_uint_fast64_t ready_count, ready_bytes;

@@ -103,6 +103,34 @@ static void a_problem_that_nobody_has_any_more_is_dropped(void **state)
     assert_int_equal(s.recorded, 7);
 }
 
+/* Ever so many at once: each caller frees a few of them. */
+static void the_dropped_are_freed_bit_by_bit(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s);
+    met *kept = met_of(1, 1);
+    kept->pays = 0;
+    for (int i = 0; i < 100; i++) {
+        met *m = met_of(2 + i, 1);
+        m->pays = 0;
+        sight(&s, m, 1);
+        met_drop(m);
+    }
+    settle(&s);
+    settle(&s);
+    sight(&s, kept, 1);
+    settle(&s);
+    assert_null(s.w->dead);
+    assert_int_equal(s.w->has_grave, 1);
+    sight(&s, kept, (1 << 11) - 1); /* told eleven times more: 96 freed in all */
+    assert_int_equal(s.w->has_grave, 1);
+    sight(&s, kept, 1 << 11);
+    assert_int_equal(s.w->has_grave, 0);
+    met_drop(kept);
+    scene_close(&s);
+}
+
 enum { MANY = WORKER_MAX_KNOWN + WORKER_BATCH };
 
 /* Once used ones go, oldest first, and are recorded before; those that are being made stay. */
@@ -212,6 +240,7 @@ int main(void)
         cmocka_unit_test(counts_do_not_wait_for_compiles),
         cmocka_unit_test(waiting_for_idleness_records_at_once),
         cmocka_unit_test(a_problem_that_nobody_has_any_more_is_dropped),
+        cmocka_unit_test(the_dropped_are_freed_bit_by_bit),
         cmocka_unit_test(the_known_are_bounded),
         cmocka_unit_test(the_known_are_bounded_whatever_their_uses),
         cmocka_unit_test(who_waits_for_a_kernel_is_not_forgotten),

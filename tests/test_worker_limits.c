@@ -1,4 +1,4 @@
-/* What holds the worker back: the minute's cap, other processes, failures, kernels that nobody takes, threads that cannot start. */
+/* What holds the worker back: the minute's cap, other processes, failures, kernels that nobody takes, too few threads. */
 #include "worker_fixture.h"
 
 /* --- so many a minute --- */
