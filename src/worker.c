@@ -25,6 +25,7 @@ static double monotonic_ms(void)
 double (*worker_now_ms)(void) = monotonic_ms;
 int (*worker_spawn)(pthread_t *thread, void *(*body)(void *), void *argument) = compile_spawn;
 double worker_stop_ms = 50;
+double worker_nap_ms = 10;
 
 worker *worker_create(const jg_worker_options *options, int may_compile, int has_store, const worker_hooks *hooks)
 {
@@ -103,7 +104,8 @@ void worker_drop_met(worker *w, met *m)
 /* A few at a time, and one caller at a time, so that a launch is not held up by what a thousand others have left behind. */
 static void bury(worker *w, int most)
 {
-    if (!atomic_load_explicit(&w->dead, memory_order_relaxed) && !atomic_load_explicit(&w->has_grave, memory_order_relaxed)) return;
+    if (!atomic_load_explicit(&w->dead, memory_order_relaxed) && !atomic_load_explicit(&w->has_grave, memory_order_relaxed))
+        return;
     if (atomic_flag_test_and_set(&w->burying)) return;
     if (!w->grave) w->grave = atomic_exchange(&w->dead, NULL);
     for (met *m; most > 0 && (m = w->grave); most--) {
@@ -265,7 +267,8 @@ int worker_wait_idle(worker *w, double timeout_ms)
     pthread_mutex_lock(&w->lock);
     const uint64_t asked = ++w->record_asked;
     w->waiting++;
-    worker_wake(w);
+    atomic_store(&w->wake_posted, 1);
+    sem_post(&w->wake); /* also from a nap */
     int idle, expired = 0;
     while (!(idle = is_idle(w, asked) || atomic_load(&w->start) == START_NONE) && !expired) {
         const double until = fmin(end, monotonic_ms() + SLICE_MS);

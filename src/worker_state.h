@@ -37,6 +37,7 @@
 extern double (*worker_now_ms)(void);
 extern int (*worker_spawn)(pthread_t *thread, void *(*body)(void *), void *argument);
 extern double worker_stop_ms;            /* how long worker_stop waits for threads in bring: 50 */
+extern double worker_nap_ms;             /* how long a thread that has done something leaves callers' news alone: 10 */
 
 /* Where a job stands; each state has a list, in order of arrival. */
 typedef enum job_state {

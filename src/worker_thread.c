@@ -150,9 +150,8 @@ static int step(worker *w)
 
 /* --- the thread --- */
 
-static void sleep_until(worker *w, double due)
+static void sleep_for(worker *w, double ms)
 {
-    const double ms = fmax(due - worker_now_ms(), 1);
     struct timespec then;
     clock_gettime(CLOCK_MONOTONIC, &then);
     const double ns = (double)then.tv_nsec + fmin(ms, 1e9) * 1e6 + 1;
@@ -163,8 +162,20 @@ static void sleep_until(worker *w, double due)
     if (isinf(ms)) sem_wait(&w->wake);
     else sem_clockwait(&w->wake, CLOCK_MONOTONIC, &then);
     pthread_mutex_lock(&w->lock);
-    atomic_exchange(&w->wake_posted, 0);
+    atomic_exchange(&w->wake_posted, 0); /* who puts it up from here on has posted; who found it up is seen by the next look */
     w->sleeping--;
+}
+
+/* New sizes come in bursts, and to wake a thread costs a caller 10 us: so a thread that has done something first naps with the
+ * flag up, which tells callers that somebody will look. */
+static void rest(worker *w, int has_worked)
+{
+    const double due = fmin(w->recording ? INFINITY : w->record_due, jobs_next(w));
+    const double ms = fmax(due - worker_now_ms(), 1);
+    const int naps = has_worked && worker_nap_ms > 0;
+    if (naps) atomic_store(&w->wake_posted, 1);
+    if (w->waiting) pthread_cond_broadcast(&w->rested);
+    sleep_for(w, naps ? fmin(ms, worker_nap_ms) : ms);
 }
 
 void *worker_thread(void *argument)
@@ -173,14 +184,14 @@ void *worker_thread(void *argument)
     place_apply(&w->place, &w->options);
     pthread_setname_np(pthread_self(), "jitgemm-worker");
     pthread_mutex_lock(&w->lock);
+    int has_worked = 0; /* since it slept */
     while (!worker_closed(w)) {
         thread_receive(w);
         w->busy++;
         const int did = step(w);
         w->busy--;
-        if (did) continue;
-        if (w->waiting) pthread_cond_broadcast(&w->rested);
-        sleep_until(w, fmin(w->recording ? INFINITY : w->record_due, jobs_next(w)));
+        if (!did) rest(w, has_worked);
+        has_worked = did;
     }
     pthread_mutex_unlock(&w->lock);
     atomic_fetch_sub(&w->threads, 1);

@@ -130,6 +130,42 @@ static void callers_take_no_lock(void **state)
     scene_close(&s);
 }
 
+/* A burst of new sizes costs one wake: while a thread naps nobody posts, and it looks when it gets up. */
+static void a_napping_thread_is_not_woken(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s);
+    met *first = met_of(1, 1), *second = met_of(2, 1), *third = met_of(3, 1);
+    worker_nap_ms = 1e6;
+    sight(&s, first, 1);
+    settle(&s);
+    freeze(&s);
+    assert_int_equal(s.w->sleeping, 1);
+    int posts = -1;
+    sem_getvalue(&s.w->wake, &posts);
+    const int before = posts;
+    sight(&s, second, 1);
+    sem_getvalue(&s.w->wake, &posts);
+    assert_int_equal(posts, before);
+    thaw(&s);
+    settle(&s); /* wakes it */
+    assert_brought(&s, "f1 f2");
+    met_drop(first);
+    met_drop(second);
+    scene_close(&s);
+    scene_open(&s);
+    worker_nap_ms = 5;
+    sight(&s, third, 1);
+    while (atomic_load(&s.w->mail_count))
+        nap(0.1);
+    sight(&s, third, 1);
+    while (!atomic_load(&s.w->ready_count)) /* whether or not it naps just now */
+        nap(0.1);
+    met_drop(third);
+    scene_close(&s);
+}
+
 /* --- starting --- */
 
 static void a_worker_that_nobody_needs_has_no_thread(void **state)
@@ -474,6 +510,7 @@ int main(void)
         cmocka_unit_test(news_that_were_not_read_are_merged),
         cmocka_unit_test(a_full_mailbox_drops_news_until_they_are_told_again),
         cmocka_unit_test(callers_take_no_lock),
+        cmocka_unit_test(a_napping_thread_is_not_woken),
         cmocka_unit_test(a_worker_that_nobody_needs_has_no_thread),
         cmocka_unit_test(the_first_sighting_starts_one_thread),
         cmocka_unit_test(a_start_that_fails_is_told_and_tried_again_a_second_later),

@@ -87,12 +87,12 @@ static void crowd_run(crowd *c)
         pthread_join(pollers[i], NULL);
 }
 
-static void nothing_is_lost_among_many_threads(void **state)
+static void run_crowd(double nap_ms)
 {
-    (void)state;
     static crowd c;
     const jg_worker_options options = options_with(3, 1000, 100000);
     crowd_open(&c, &options);
+    worker_nap_ms = nap_ms;
     crowd_run(&c);
     settle(&c.s);
     while (atomic_load(&c.s.w->ready_count)) {
@@ -115,6 +115,13 @@ static void nothing_is_lost_among_many_threads(void **state)
     for (int i = 0; i < METS; i++)
         met_drop(c.mets[i]);
     scene_close(&c.s);
+}
+
+static void nothing_is_lost_among_many_threads(void **state)
+{
+    (void)state;
+    run_crowd(0);
+    run_crowd(0.1);
 }
 
 /* Starts and stops with news of all kinds on the way, in which the threads are wherever they are just then. */

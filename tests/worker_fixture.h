@@ -201,6 +201,7 @@ static inline void scene_init(scene *s)
     worker_now_ms = fixture_now;
     worker_spawn = fixture_spawn;
     worker_stop_ms = 60e3; /* however slow the machine */
+    worker_nap_ms = 0;
     spawn_error = 0;
     atomic_store(&spawns, 0);
     alarm(300); /* a test that hangs fails */
