@@ -102,6 +102,7 @@ static void busy_stream(void **state)
     while (atomic_load(&b.kernels) < 5 && !atomic_load(&b.stop)) {}
     assert_int_equal(bench_busy_stop(&b), JG_OK);
     assert_true(atomic_load(&b.kernels) >= 5);
+    assert_null(b.gpu); /* so that stopping it again does nothing */
     assert_int_equal(bench_busy_stop(&b), JG_OK);
 }
 
@@ -198,7 +199,8 @@ static void cold_reports(void **state)
     assert_int_equal(cold_report_parse(text, &back), 0);
     assert_memory_equal(&r, &back, sizeof r);
     static const char *const bad[] = {"", "\n", "1 2 3", "1 2 3 4 5 6 7 8 9 10 end\n", "1 2 3 4 5 6 7 8 9 10 11",
-                                      "1 2 3 4 5 6 7 8 9 10 11 12 end\n", "x 2 3 4 5 6 7 8 9 10 11 end\n", "1 2 3 4 5 6 7 8 9 10 11 end\nmore"};
+                                      "1 2 3 4 5 6 7 8 9 10 11 12 end\n", "x 2 3 4 5 6 7 8 9 10 11 end\n",
+                                      "1 2 3 4 5 6 7 8 9 10 11 end\nmore"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(cold_report_parse(bad[i], &back), -1);
 }
 
