@@ -377,6 +377,7 @@ static void the_legacy_stream_comes_after_blocking_ones(void **state)
     REFUSES(STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(NULL, &status));
     REFUSES(STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(CU_STREAM_LEGACY, &status));
     assert_int_equal(status_of(CU_STREAM_PER_THREAD), NONE);
+    assert_int_equal(status_of(f.captured), ACTIVE);
     REFUSES(STREAM_CAPTURE_UNSUPPORTED, call_allocate()); /* this is about no stream */
     REFUSES(STREAM_CAPTURE_IMPLICIT, call_copy());        /* still: it is invalid, but not ended */
     end_invalid(f.captured);

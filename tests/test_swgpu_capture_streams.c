@@ -31,6 +31,14 @@ static void streams_join_and_come_back(void **state)
     assert_int_equal(status_of(third), NONE);
     WORKS(launch_in(third));
 
+    WORKS(begin(f.captured, GLOBAL)); /* what comes after work still does when it waits for less */
+    follow(f.captured, f.other);
+    WORKS(cuEventRecord(f.theirs, f.other));
+    WORKS(launch_in(f.other));
+    follow(f.other, f.captured);
+    WORKS(cuStreamWaitEvent(f.captured, f.theirs, 0));
+    end_well(f.captured, 1);
+
     WORKS(begin(f.captured, GLOBAL)); /* a stream without work needs not come back */
     follow(f.captured, f.other);
     follow(f.other, third);
@@ -79,7 +87,18 @@ static void work_that_does_not_come_back(void **state)
     follow(f.other, f.captured);
     WORKS(cuMemcpyAsync(f.out, f.out + 64, 4, f.other));
     end_badly(f.captured, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    WORKS(begin(f.captured, GLOBAL)); /* nothing is left of before */
+    /* Nothing is left of before: neither that this stream once came after three nodes of the second to join ... */
+    WORKS(begin(f.captured, GLOBAL));
+    follow(f.captured, f.other);
+    for (int i = 0; i < 3; i++) WORKS(launch_in(f.other));
+    follow(f.other, f.captured);
+    end_well(f.captured, 3);
+    WORKS(begin(f.captured, GLOBAL));
+    follow(f.captured, third);
+    WORKS(launch_in(third));
+    end_badly(f.captured, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    WORKS(begin(f.captured, GLOBAL)); /* ... nor that there was work */
+    follow(f.captured, third);
     end_well(f.captured, 0);
 }
 
@@ -104,6 +123,16 @@ static void dependencies_that_are_refused(void **state)
     REFUSES(STREAM_CAPTURE_MERGE, cuStreamWaitEvent(f.other, f.event, 0));
     end_invalid(f.captured);
     end_invalid(f.other);
+
+    CUstream third;
+    WORKS(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING)); /* an event that left a capture has nothing to do with it */
+    WORKS(begin(f.captured, RELAXED));
+    WORKS(begin(f.other, RELAXED));
+    WORKS(cuEventRecord(f.event, f.captured));
+    WORKS(cuEventRecord(f.event, third));
+    REFUSES(STREAM_CAPTURE_ISOLATION, cuStreamWaitEvent(f.other, f.event, 0));
+    end_invalid(f.other);
+    end_well(f.captured, 0);
 
     WORKS(begin(f.captured, RELAXED)); /* an invalid capture takes nobody in */
     WORKS(cuEventRecord(f.event, f.captured));

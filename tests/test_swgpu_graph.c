@@ -160,7 +160,7 @@ static void nodes_run_in_order(void **state)
     WORKS(launch_threads(f.tenfold, 1, f.out));
     WORKS(cuMemcpyAsync((CUdeviceptr)(uintptr_t)&result, f.out, 4, f.stream));
     CUgraph graph = end();
-    CUgraphExec exec = instantiate(graph);
+    CUgraphExec exec = instantiate(graph), other = instantiate(graph);
     assert_true(result == 0 && word(0) == 0);
     for (in = 5; in < 8; in++) {
         WORKS(cuGraphLaunch(exec, f.stream));
@@ -168,6 +168,7 @@ static void nodes_run_in_order(void **state)
     }
     WORKS(cuGraphGetNodes(graph, NULL, &count));
     assert_int_equal(count, 6);
+    WORKS(cuGraphExecDestroy(other)); /* the nodes are the graph's */
     count = 8;
     for (int i = 0; i < 8; i++) nodes[i] = (CUgraphNode)&in;
     WORKS(cuGraphGetNodes(graph, nodes, &count));

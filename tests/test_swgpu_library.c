@@ -322,6 +322,79 @@ static void large_products_are_sampled(void **state)
     assert_int_equal(jg_close(c), JG_OK);
 }
 
+/* The driver's calls that a host makes and the library does not, from the same driver. */
+typedef struct host_driver {
+    CUresult (*create)(CUstream *, unsigned), (*begin)(CUstream, CUstreamCaptureMode), (*end)(CUstream, CUgraph *);
+    CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long), (*launch)(CUgraphExec, CUstream);
+    CUresult (*count)(CUgraph, CUgraphNode *, size_t *), (*destroy)(CUgraph), (*destroy_exec)(CUgraphExec);
+} host_driver;
+
+static host_driver find_host_driver(const jg_context *c)
+{
+    host_driver h;
+    const struct {
+        void *place;
+        const char *symbol;
+    } rows[] = {{&h.create, "cuStreamCreate"}, {&h.begin, "cuStreamBeginCapture_v2"}, {&h.end, "cuStreamEndCapture"},
+                {&h.instantiate, "cuGraphInstantiateWithFlags"}, {&h.launch, "cuGraphLaunch"}, {&h.count, "cuGraphGetNodes"},
+                {&h.destroy, "cuGraphDestroy"}, {&h.destroy_exec, "cuGraphExecDestroy"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        void *symbol = dlsym(c->device.driver->handle, rows[i].symbol);
+        assert_non_null(symbol);
+        memcpy(rows[i].place, &symbol, sizeof symbol);
+    }
+    return h;
+}
+
+/* A product that has run before is one node; the graph computes it, with its operands described and checked. */
+static void products_are_captured(void **state)
+{
+    (void)state;
+    jg_problem p = {0};
+    reference ref;
+    void *blocks[3];
+    CUstream stream;
+    CUgraph graph = NULL;
+    CUgraphExec exec;
+    size_t nodes = 0;
+    jg_context *c = open_software();
+    const host_driver h = find_host_driver(c);
+    assert_int_equal(multiply(c, "61x45x33:f16:generic"), JG_OK);
+    assert_int_equal(jg_problem_parse("61x45x33:f16:generic", &p), JG_OK);
+    reference_make(&ref, &p, REFERENCE_UNIFORM, 0, 3);
+    const reference_matrix *x[3] = {&ref.a, &ref.b, &ref.c};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(jg_alloc(c, JG_DEVICE_MEMORY, x[i]->block_bytes, &blocks[i]), JG_OK);
+        assert_int_equal(jg_copy(c, blocks[i], x[i]->block, x[i]->block_bytes), JG_OK);
+    }
+    assert_int_equal(c->device.driver->context_push(c->device.context), CUDA_SUCCESS);
+    assert_int_equal(h.create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    assert_int_equal(h.begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    const jg_operands data = {.a = (char *)blocks[0] + ref.a.offset_bytes, .b = (char *)blocks[1] + ref.b.offset_bytes,
+                              .c = (char *)blocks[2] + ref.c.offset_bytes, .stream = stream};
+    if (jg_gemm(c, &p, &data) != JG_OK) fail_msg("%s", jg_last_error());
+    assert_int_equal(h.end(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(h.count(graph, NULL, &nodes), CUDA_SUCCESS);
+    assert_int_equal(nodes, 1);
+    assert_int_equal(h.instantiate(&exec, graph, 0), CUDA_SUCCESS);
+    assert_int_equal(h.launch(exec, stream), CUDA_SUCCESS);
+    assert_int_equal(jg_synchronize(c, stream), JG_OK);
+    assert_int_equal(jg_copy(c, ref.c.block, blocks[2], ref.c.block_bytes), JG_OK);
+    const reference_result r = reference_check(&ref, 1, 0);
+    assert_true(r.checked > 0 && !r.failures && !r.stray);
+    for (int i = 0; i < 3; i++) jg_free(c, JG_DEVICE_MEMORY, blocks[i]);
+    reference_free(&ref);
+    /* A is gone, and the graph still reads it. */
+    assert_int_equal(h.launch(exec, stream), CUDA_SUCCESS);
+    assert_int_equal(jg_synchronize(c, stream), JG_ERR_DEVICE_LOST);
+    assert_non_null(strstr(jg_last_error(), "use after free"));
+    h.destroy_exec(exec);
+    h.destroy(graph);
+    CUcontext popped;
+    assert_int_equal(c->device.driver->context_pop(&popped), CUDA_SUCCESS);
+    assert_int_equal(jg_close(c), JG_OK);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "alone") == 0) return open_alone();
@@ -335,6 +408,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(memory_ends, forget_settings),
         cmocka_unit_test_setup(leaks_are_found, forget_settings),
         cmocka_unit_test_setup(large_products_are_sampled, forget_settings),
+        cmocka_unit_test_setup(products_are_captured, forget_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
