@@ -327,18 +327,18 @@ static void *work(void *argument)
         }
         lru_release(entry);
         if (i % 5 == 0) lru_trim(c->map, destroy_value, c);
-        if (i % 97 == 0) lru_evict_oldest(c->map, 1, destroy_value, c);
+        if (i % 97 == 0) lru_evict_oldest(c->map, 1 + (size_t)i % 3, destroy_value, c);
+        if (i % 53 == 0) lru_remove(c->map, &key, sizeof key, destroy_value, c);
         if (i % 31 == 0) lru_over(c->map);
     }
     return NULL;
 }
 
-static void serves_many_threads(void **state)
+static void check_many_threads(unsigned parts)
 {
-    (void)state;
     pthread_t threads[THREADS];
     lru_stats stats;
-    crowd c = {.map = lru_create(KEYS / 4, 0, 1)};
+    crowd c = {.map = lru_create(KEYS / 4, 0, parts)};
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &c), 0);
     for (int i = 0; i < THREADS; i++)
@@ -352,6 +352,13 @@ static void serves_many_threads(void **state)
     lru_destroy(c.map, destroy_value, &c);
     assert_int_equal(atomic_load(&c.made), atomic_load(&c.destroyed));
     assert_int_equal(atomic_load(&c.faults), 0);
+}
+
+static void serves_many_threads(void **state)
+{
+    (void)state;
+    check_many_threads(1);
+    check_many_threads(4);
 }
 
 int main(void)
