@@ -46,6 +46,7 @@ struct lru_entry {
     atomic_uint_fast64_t stamp; /* the time of the last use, see use_now */
     atomic_size_t pins;
     size_t bytes;
+    struct part *part; /* that it is in */
     lru_entry *next; /* only once out of the heap: the next victim, or the next one set aside */
     unsigned char key[];
 };
@@ -235,6 +236,11 @@ lru_entry *lru_acquire(lru *map, const void *key, size_t key_bytes)
     return entry;
 }
 
+void lru_touch(lru *map, lru_entry *entry)
+{
+    atomic_store_explicit(&entry->stamp, use_now(map, entry->part, 0), memory_order_relaxed);
+}
+
 static lru_entry *make_entry(const void *key, size_t key_bytes, void *value, size_t bytes)
 {
     if (key_bytes > UINT_MAX) return NULL; /* uthash counts key bytes in an unsigned */
@@ -254,6 +260,7 @@ static int add(lru *map, part *p, lru_entry *entry, size_t key_bytes, unsigned h
     const unsigned bucket_bits = map->bucket_bits;
     if (!make_room(p)) return 0;
     uint64_t now = use_now(map, p, 1);
+    entry->part = p;
     p->other_uses++;
     atomic_init(&entry->stamp, now);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, p->table, entry->key, key_bytes, hash, entry);
@@ -288,11 +295,6 @@ lru_entry *lru_insert(lru *map, const void *key, size_t key_bytes, void *value, 
 void lru_pin(lru_entry *entry)
 {
     atomic_fetch_add_explicit(&entry->pins, 1, memory_order_relaxed);
-}
-
-void lru_touch(lru *map, lru_entry *entry)
-{
-    atomic_store_explicit(&entry->stamp, tick(map), memory_order_relaxed);
 }
 
 void lru_release(lru_entry *entry)

@@ -48,7 +48,7 @@ lru_entry *lru_insert(lru *map, const void *key, size_t key_bytes, void *value, 
 /* Adds a pin to an entry that the caller already holds pinned. */
 void lru_pin(lru_entry *entry);
 
-/* Marks an entry that the caller holds pinned as used now. Counts no hit. */
+/* Marks an entry that the caller holds pinned as used now, as a lookup does: counts a hit. */
 void lru_touch(lru *map, lru_entry *entry);
 
 /* Takes a pin away. The entry may be evicted from then on. */

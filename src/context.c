@@ -119,7 +119,7 @@ jg_status jg_cache_stats(jg_context *c, jg_stats *out)
     lru_get_stats(c->kernels, &kernels);
     out->problems = problems.entries;
     recent_sum(c->recent, &out->launches_own, &out->launches_generic);
-    out->memory_hits = problems.hits + out->launches_own + out->launches_generic;
+    out->memory_hits = problems.hits;
     out->memory_misses = problems.misses;
     out->kernels = kernels.entries;
     out->kernel_bytes = kernels.bytes;
