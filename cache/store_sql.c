@@ -11,9 +11,10 @@
 
 /* What version 2 added to version 1. */
 #define SECOND_VERSION                                                                                              \
-    "CREATE TABLE misses(key BLOB NOT NULL, target TEXT NOT NULL, label TEXT NOT NULL, record INTEGER NOT NULL,"      \
-    " count INTEGER NOT NULL, gain REAL NOT NULL, used INTEGER NOT NULL, turn INTEGER NOT NULL,"                      \
-    " checksum INTEGER NOT NULL, PRIMARY KEY(key, target)) WITHOUT ROWID;"                                            \
+    "CREATE TABLE misses(miss INTEGER PRIMARY KEY, key BLOB NOT NULL, target TEXT NOT NULL, label TEXT NOT NULL,"     \
+    " record INTEGER NOT NULL, count INTEGER NOT NULL, gain REAL NOT NULL, used INTEGER NOT NULL,"                    \
+    " turn INTEGER NOT NULL, checksum INTEGER NOT NULL, UNIQUE(key, target));"                                        \
+    "CREATE INDEX misses_by_count ON misses(count, turn);"                                                            \
     "CREATE INDEX usage_by_turn ON usage(turn);"                                                                      \
     "PRAGMA user_version=" STRING_OF(STORE_SCHEMA_VERSION) ";"
 
@@ -74,8 +75,7 @@ static const char *const texts[SQL_STATEMENTS] = {
                         " WHERE ?1 IS NULL OR target=?1 ORDER BY count DESC, turn DESC",
     [SQL_GAIN] = "SELECT gain FROM misses WHERE key=?1 AND target=?2",
     [SQL_SUM_MISSES] = "SELECT COUNT(*), IFNULL(MAX(turn),0) FROM misses",
-    [SQL_TRIM_MISSES] = "DELETE FROM misses WHERE (key, target) IN"
-                        " (SELECT key, target FROM misses ORDER BY count, turn LIMIT ?1)",
+    [SQL_TRIM_MISSES] = "DELETE FROM misses WHERE miss IN (SELECT miss FROM misses ORDER BY count, turn LIMIT ?1)",
 };
 
 static _Thread_local char error_text[1024];

@@ -7,9 +7,9 @@
  *   records  everything that never changes once written, under one checksum; blobs last, so that a listing skips them
  *   usage    the small part that changes at every use, apart from the blobs so that a use rewrites few pages; its `turn`
  *            is a counter, not a time: the order of use must survive a board that boots in 1970
- *   misses   since version 2: what was asked for in vain, with counts; of a bounded number, so that it is scanned freely.
+ *   misses   since version 2: what was asked for in vain, with counts; of a bounded number.
  *            The checksum is over what does not change as counts do: key, target, label and record
- * Version 2 also has an index of usage by turn, so that the oldest records are found without sorting.
+ * Version 2 also has indexes of usage by turn and of misses by count: what goes first, or is listed first, is found at once.
  * A file of version 1 is read as it is, and brought to version 2 when it is opened for writing.
  * An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
 #ifndef JG_CACHE_STORE_SQL_H

@@ -26,7 +26,13 @@ static int stop_at_once(void *user, const store_record *record)
     return 1;
 }
 
-enum { PUT = 0, PUT_WITH_EVICTION, GET, HAS, TOTALS, LIST_FIRST, WRITE_STAMPS, CALLS };
+static int stop_at_miss(void *user, const store_miss *miss)
+{
+    *(uint64_t *)user = miss->count;
+    return 1;
+}
+
+enum { PUT = 0, PUT_WITH_EVICTION, GET, HAS, TOTALS, LIST_FIRST, WRITE_STAMPS, FIRST_MISS, GAIN, CALLS };
 
 /* What each call costs in a file of `count` records. */
 static void measure(int count, int cost[CALLS])
@@ -55,6 +61,21 @@ static void measure(int count, int cost[CALLS])
     store_list(s, stop_at_once, &seen);
     cost[LIST_FIRST] = work_done(s, &sorts);
     assert_int_equal(seen, 1);
+    assert_int_equal(sorts, 0);
+    uint64_t most = 0;
+    double gain;
+    for (int i = 0; i < count; i++) {
+        store_miss m = {.key = sample_key(i, &bytes), .target = "t", .count = (uint64_t)(i * 7 % count + 1)};
+        m.key_bytes = bytes;
+        assert_int_equal(store_add_misses(s, &m, 1), STORE_OK);
+    }
+    work_done(s, &sorts);
+    store_list_misses(s, "t", stop_at_miss, &most);
+    cost[FIRST_MISS] = work_done(s, &sorts);
+    assert_int_equal(most, count);
+    key = sample_key(3, &bytes);
+    store_get_gain(s, key, bytes, "t", &gain);
+    cost[GAIN] = work_done(s, &sorts);
     assert_int_equal(sorts, 0);
     s->max_bytes = totals.bytes;
     sample_record(&record, count + 1, 100, "text");
