@@ -56,8 +56,8 @@ void lru_release(lru_entry *entry);
 
 void *lru_value(const lru_entry *entry);
 
-/* The entry's key, and the time of its last use: larger is later. Exact within a part and between insertions; a hit may read as up to
- * 64 uses of each part earlier. The caller holds the entry pinned, or knows otherwise that it is in the map. */
+/* The entry's key, and the time of its last use: larger is later, exactly so within a part and for insertions; a hit can read
+ * as up to 64 uses of each part too early. The caller holds the entry pinned, or knows otherwise that it is in the map. */
 const void *lru_key(const lru_entry *entry);
 uint64_t lru_last_use(const lru_entry *entry);
 int lru_is_pinned(const lru_entry *entry);
