@@ -219,6 +219,34 @@ static void types_come_on_top_of_sizes(void **state)
     assert_has_not(out, "  generic  jg_sm87_mma_f16");
 }
 
+/* On a device: what its factory file has is not made again. A file for others leans on no factory file. */
+static void kernels_of_a_factory_file_are_there_already(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_run(0, "\"$P\" --arch 87 --cache f.db --generic=f32 --seal --quiet");
+    assert_run(0, "JITGEMM_DRIVER=cpu JITGEMM_FACTORY=f.db \"$P\" --cache own.db --generic=f32 64 --json");
+    assert_has(out, "\"compiled\":\t1,\n\t\"cached\":\t3,");
+    assert_has(out, "\"factory\":\t\"");
+    assert_run(0, "\"$C\" stats --cache own.db");
+    assert_has(out, "\nall               1 ");
+    assert_run(0, "JITGEMM_DRIVER=cpu JITGEMM_FACTORY=f.db \"$P\" --cache own.db --dry-run 64 64:generic 96");
+    assert_has(out, "cached   64  ");
+    assert_has(out, "cached   64:generic  ");
+    assert_has(out, "planned  96  ");
+    static const char *const options[] = {"--arch 87", "--seal"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_run(0, "JITGEMM_DRIVER=cpu JITGEMM_FACTORY=f.db \"$P\" --cache for-others.db --dry-run --arch 87 64:generic");
+        assert_has(out, "planned  64:generic  ");
+        assert_run(0, "JITGEMM_DRIVER=cpu JITGEMM_FACTORY=f.db \"$P\" --cache for-others-%zu.db --generic=f32 %s", i, options[i]);
+        assert_has(out, "\ncompiled 3, cached 0, failed 0\n");
+    }
+    /* One that cannot be read costs kernels, and is no failure. */
+    assert_run(0, "echo hello >text; JITGEMM_DRIVER=cpu JITGEMM_FACTORY=text \"$P\" --cache own.db --generic=f32 64");
+    assert_has(out, "\ncompiled 3, cached 1, failed 0\n");
+    assert_has(err, "text: is not a jitgemm cache");
+}
+
 static void what_failed_is_not_sealed(void **state)
 {
     (void)state;
@@ -323,6 +351,8 @@ static void make_factory(void **state)
 {
     (void)state;
     need_make();
+    /* What a run that was killed left behind is no obstacle, and not a part of what is made. */
+    assert_run(0, "mkdir -m 755 f; \"$P\" --arch 87 --cache f/factory.db.new --quiet 64; : >f/factory.db.new-wal; : >f/factory.db");
     assert_run(0, "umask 002; " MAKE "factory ARCHS=' 87  90' FACTORY_TYPES=f32");
     assert_has(out, "\nsm_87             3 ");
     assert_has(out, "\nsm_90             3 ");
@@ -336,6 +366,16 @@ static void make_factory(void **state)
     assert_run(0, "\"$C\" ls --cache f/factory.db");
     assert_has(out, "_m64n64k64_");
     assert_has(out, "_m96n96k96_");
+}
+
+/* A folder that others can write would make the file one that nobody trusts. */
+static void make_factory_makes_a_safe_folder(void **state)
+{
+    (void)state;
+    need_make();
+    assert_run(0, "umask 002; " MAKE "factory FACTORY_TYPES=f32");
+    assert_int_equal(scratch_mode(scratch_path(folder, "f")), 0755);
+    assert_int_equal(scratch_mode(scratch_path(folder, "f/factory.db")), 0644);
 }
 
 static void make_factory_fails_as_a_whole(void **state)
@@ -392,11 +432,13 @@ int main(void)
         TEST(dry_run_of_types_and_seal),
         TEST(one_file_for_several_architectures),
         TEST(types_come_on_top_of_sizes),
+        TEST(kernels_of_a_factory_file_are_there_already),
         TEST(what_failed_is_not_sealed),
         TEST(a_full_disk_is_told),
         TEST(a_read_only_target_is_told),
         TEST(interrupt_between_architectures),
         TEST(make_factory),
+        TEST(make_factory_makes_a_safe_folder),
         TEST(make_factory_fails_as_a_whole),
         TEST(make_factory_interrupted),
     };

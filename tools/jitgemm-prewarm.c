@@ -244,7 +244,7 @@ static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *
     return added ? EXIT_DONE : print_error("out of memory");
 }
 
-/* The same for the misses of the cache file. One whose text cannot be read, for it is another version's, is a failure. */
+/* The same for the misses of the cache file. The library passes over one that is another version's, and so does this. */
 static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels *kept)
 {
     prewarm_misses misses = {0};
@@ -252,12 +252,8 @@ static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels
     find_misses(run, context, run->args.cache_path, &misses);
     for (size_t i = 0; i < misses.count && status == EXIT_DONE; i++) {
         jg_problem problem = {0};
-        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) {
-            status = plan_size(run, context, kept, &problem);
-            continue;
-        }
-        run->report.failed++;
-        if (!report_add(&run->report, "failed", misses.problems[i], "", jg_last_error(), 0)) status = print_error("out of memory");
+        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) status = plan_size(run, context, kept, &problem);
+        else progress_message(&run->progress, "jitgemm-prewarm: warning: a miss is passed over: %s", jg_last_error());
     }
     prewarm_misses_free(&misses);
     return status;
