@@ -22,6 +22,25 @@ access_widths problem_promised_access(const problem *p)
     return plan_access(p, p->align_bytes, p->align_bytes, p->align_bytes);
 }
 
+static int is_within(access_widths inner, access_widths outer)
+{
+    return inner.a <= outer.a && inner.b <= outer.b && inner.c <= outer.c;
+}
+
+/* What a text can say of the accesses: the default promise if it makes none of them wider than they are; else of those that
+ * do not, and allow the widest accesses, the weakest. */
+static uint32_t promise_of(const problem_key *key)
+{
+    const problem *p = &key->problem;
+    uint32_t align = 16;
+    if (is_within(plan_access(p, align, align, align), key->access)) return align;
+    while (align > 2 && !is_within(plan_access(p, align, align, align), key->access)) align /= 2;
+    const access_widths most = plan_access(p, align, align, align);
+    const size_t in = type_bytes((jg_type)p->type_a), out = type_bytes((jg_type)p->type_c);
+    while (align / 2 >= in && align / 2 >= out && is_within(most, plan_access(p, align / 2, align / 2, align / 2))) align /= 2;
+    return align;
+}
+
 void problem_key_format(const problem_key *key, char *text, size_t size)
 {
     const problem *p = &key->problem;
@@ -31,6 +50,7 @@ void problem_key_format(const problem_key *key, char *text, size_t size)
         .op_a = (jg_op)p->op_a, .op_b = (jg_op)p->op_b, .form = (jg_form)p->form,
         .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc,
         .stride_a = p->stride_a, .stride_b = p->stride_b, .stride_c = p->stride_c, .dynamic = p->dynamic,
+        .align_bytes = promise_of(key),
     };
     if (jg_problem_format(&public, text, size, NULL) != JG_OK) snprintf(text, size, "?");
 }

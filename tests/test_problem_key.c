@@ -65,6 +65,11 @@ static void a_key_is_written_as_its_problem(void **state)
         {{.m = 24, .n = 16, .k = 40, .dynamic = JG_DYNAMIC_M | JG_DYNAMIC_BATCH}, "24x16x40:dyn=mb"},
         {{.m = 16, .n = 24, .k = 40, .order = JG_COL_MAJOR, .dynamic = JG_DYNAMIC_N}, "24x16x40:dyn=m"},
         {{.m = 2, .n = 3, .k = 5, .batch = 4, .stride_b = 15, .stride_c = 6, .op_b = JG_T}, "2x3x5x4:nt:sa=0"},
+        {{.m = 24, .n = 16, .k = 40, .type_a = JG_F16, .align_bytes = 2}, "24x16x40:f16:align=2"},
+        {{.m = 24, .n = 16, .k = 40, .type_a = JG_F16, .align_bytes = 8}, "24x16x40:f16:align=8"},
+        {{.m = 24, .n = 16, .k = 40, .align_bytes = 8}, "24x16x40:align=4"}, /* 8 promises no more */
+        {{.m = 24, .n = 16, .k = 40, .type_a = JG_F16, .type_c = JG_F32, .align_bytes = 4}, "24x16x40:f16-f32:align=4"},
+        {{.m = 3, .n = 5, .k = 7, .type_a = JG_F16, .align_bytes = 2}, "3x5x7:f16"}, /* no promise makes that wider */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[256];
@@ -72,8 +77,16 @@ static void a_key_is_written_as_its_problem(void **state)
         problem_key_format(&key, text, sizeof text);
         assert_string_equal(text, rows[i].text);
     }
-    problem_key broken;
     char text[256];
+    jg_problem read = {0};
+    problem_key mixed = key_of((jg_problem){.m = 24, .n = 16, .k = 40, .type_a = JG_F16});
+    mixed.access.b = 4; /* B's pointer alone */
+    problem_key_format(&mixed, text, sizeof text);
+    assert_int_equal(jg_problem_parse(text, &read), JG_OK);
+    const problem_key again = key_of(read);
+    assert_int_equal(again.access.b, 4);
+    assert_true(again.access.a <= mixed.access.a && again.access.c <= mixed.access.c);
+    problem_key broken;
     memset(&broken, 0xff, sizeof broken);
     problem_key_format(&broken, text, sizeof text);
     assert_string_equal(text, "?");
