@@ -35,7 +35,7 @@ typedef struct dispatch {
     int is_fallback;              /* first is not the form that was planned: to be replaced when that is there */
     atomic_int tried;             /* a call that may wait has tried to replace it */
     met *met;                     /* counts launches on first for the worker; null: nobody wants to know */
-    lru_entry *entry;             /* its own, in the problem map */
+    lru_entry *entry;             /* its own, in the problem map; guarded by context.keep_lock */
     struct dispatch *previous, *next; /* in context.evictable, if its kernel is not resident; else null */
 } dispatch;
 

@@ -8,9 +8,11 @@
 
 /* --- the list of dispatches whose kernel may be evicted --- */
 
-static void link_evictable(jg_context *c, dispatch *d)
+/* entry: the dispatch's own. Another thread that finds the problem in the map may link it before the one that has put it there. */
+static void link_evictable(jg_context *c, dispatch *d, lru_entry *entry)
 {
     pthread_mutex_lock(&c->keep_lock);
+    d->entry = entry;
     if (!atomic_load(&dispatch_current(d)->kernel->kept) && c->evictable != d && !d->previous) {
         d->next = c->evictable;
         if (d->next) d->next->previous = d;
@@ -72,14 +74,13 @@ lru_entry *dispatch_put(jg_context *c, const problem_key *key, const plan *chose
     dispatch *d = make_dispatch(key, chosen, kernel, wanted);
     lru_entry *entry = d ? lru_insert(c->problems, key, sizeof *key, d, sizeof *d, &existed) : NULL;
     if (entry && !existed) {
-        d->entry = entry;
-        link_evictable(c, d);
+        link_evictable(c, d, entry);
         return entry;
     }
     if (entry) {
         dispatch *present = lru_value(entry);
         if (!d->is_fallback && dispatch_is_provisional(present)) *swapped = replace_fallback(c, present, key, chosen, kernel);
-        if (*swapped) link_evictable(c, present);
+        if (*swapped) link_evictable(c, present, entry);
     }
     if (!*swapped) lru_release(kernel);
     met_drop(wanted);
