@@ -60,7 +60,11 @@ typedef struct store_record {
  * On failure *out is null and error (of error_size bytes) holds a text with the path and the reason. */
 store_status store_open(const char *path, unsigned flags, uint64_t max_bytes, store **out, char *error, size_t error_size);
 
-/* Writes batched use stamps and closes. Null is allowed. */
+/* From now on no call waits for other processes or threads that have the store for longer than about 20 ms; it fails with STORE_IO
+ * then. For a program that is about to close it. Null is allowed; any thread may call, also while others are waiting. */
+void store_hurry(store *s);
+
+/* Writes batched use stamps, in a hurry, and closes. Null is allowed. */
 void store_close(store *s);
 
 /* The file's absolute path, with symbolic links in its folder resolved. */

@@ -205,7 +205,7 @@ void store_close(store *s)
 {
     /* In a child of fork() even closing would touch the parent's locks and files: the memory is left to the exit. */
     if (!s || s->process != getpid()) return;
-    sqlite3_busy_timeout(s->db, STORE_CLOSE_BUSY_MS);
+    store_hurry(s);
     store_write_stamps(s);
     destroy(s);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TEXT_OF(number) #number
@@ -236,6 +237,46 @@ void store_sql_finalize(store *s)
     }
 }
 
+/* --- waiting for others --- */
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+void store_hurry(store *s)
+{
+    if (s) atomic_store(&s->hurried, 1);
+}
+
+/* SQLite's busy handler: 0 gives up. Unlike its own it notices that the store is in a hurry by now. */
+static int wait_for_process(void *user, int count)
+{
+    store *s = user;
+    if (!count) s->busy_since = now_ms();
+    if (now_ms() - s->busy_since >= (atomic_load(&s->hurried) ? STORE_HURRY_BUSY_MS : STORE_BUSY_MS)) return 0;
+    nap();
+    return 1;
+}
+
+/* Another thread that has the store may be one that hardly gets a processor. */
+static int lock_in_a_hurry(store *s)
+{
+    const double end = now_ms() + STORE_HURRY_BUSY_MS;
+    while (pthread_mutex_trylock(&s->mutex) != 0) {
+        if (now_ms() >= end) return 0;
+        nap();
+    }
+    return 1;
+}
+
 /* A damaged file must not be able to do anything but be read wrongly, and nothing is written outside its folder.
  * No result is checked: each setting makes a store faster or safer, and none is needed for it to work. */
 void store_sql_configure(store *s)
@@ -251,7 +292,7 @@ void store_sql_configure(store *s)
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         sqlite3_db_config(s->db, settings[i].option, settings[i].value, (int *)NULL);
-    sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
+    sqlite3_busy_handler(s->db, wait_for_process, s);
     sqlite3_exec(s->db, "PRAGMA cell_size_check=1; PRAGMA temp_store=MEMORY; PRAGMA synchronous=NORMAL", NULL, NULL,
                  NULL);
     if (s->read_only) sqlite3_exec(s->db, "PRAGMA query_only=1", NULL, NULL, NULL);
@@ -272,7 +313,8 @@ store_status store_enter(store *s)
 {
     if (s->process != getpid())
         return store_fail(s, STORE_IO, "opened before fork(); the child process must open it itself");
-    pthread_mutex_lock(&s->mutex);
+    if (!atomic_load(&s->hurried)) pthread_mutex_lock(&s->mutex);
+    else if (!lock_in_a_hurry(s)) return store_fail(s, STORE_IO, "another thread has it, and it is about to be closed");
     if (s->ready) return STORE_OK;
     return store_leave(s, store_fail(s, STORE_CORRUPT, "could not be made anew; open it again"));
 }

@@ -19,13 +19,14 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #define STORE_APPLICATION_ID 0x4a47454d /* "JGEM" */
 #define STORE_SCHEMA_VERSION 2
 #define STORE_FIRST_VERSION 1 /* the oldest that is read; it has no misses */
 #define STORE_BUSY_MS 2000
-#define STORE_CLOSE_BUSY_MS 50 /* stamps are not worth a long wait at exit */
+#define STORE_HURRY_BUSY_MS 20 /* what is left to write is not worth a long wait at exit */
 
 enum {
     SQL_FIND = 0,
@@ -78,6 +79,8 @@ struct store {
     int ready;     /* all of them are prepared, but for those that this version of the schema cannot have */
     int version;   /* of the file's schema */
     int read_only;
+    atomic_int hurried;
+    double busy_since; /* ms; since when the call under way has been waiting for another process */
     uint64_t max_bytes;
     char *path;
     sums sums;

@@ -59,7 +59,7 @@ static jg_status open_parts(jg_context *c)
 
 static void free_context(jg_context *c)
 {
-    if (c->images) compiler_cancel(c->images->compiler);
+    if (c->images) images_cancel(c->images);
     worker_stop(c->worker);
     recent_destroy(c->recent);
     dispatch_destroy(c);

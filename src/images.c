@@ -81,6 +81,12 @@ void images_drop(images *i)
     free(i);
 }
 
+void images_cancel(images *i)
+{
+    compiler_cancel(i->compiler);
+    store_hurry(i->store);
+}
+
 /* --- the files --- */
 
 void images_fault(images *i, const store *s, const char *what)

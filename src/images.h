@@ -39,6 +39,9 @@ images *images_open(const jg_options *options, int line_info);
 images *images_keep(images *i);
 void images_drop(images *i); /* null is allowed */
 
+/* For closing: stops compiles under way, refuses later ones, and waits no more than moments for a cache file that others have. */
+void images_cancel(images *i);
+
 /* Brings the image of a kernel from the files, else compiles it and stores it. `label` is the problem that asked.
  * Errors: NOT_READY (absent and how < EFFORT_COMPILE), and compile_here's. */
 jg_status images_get(images *i, const kernel_spec *spec, const char *label, effort how, image *out, jg_source *source);
