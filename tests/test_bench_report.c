@@ -201,15 +201,30 @@ static void software(void **state)
     }
 }
 
-/* JSON without a beginning (nothing was measured) is nothing. */
+/* Every format says that more was wanted. */
+static void interrupted(void **state)
+{
+    (void)state;
+    static const char *const says[] = {[BENCH_TABLE] = "\nInterrupted: the results are of what was finished.\n",
+                                       [BENCH_JSON] = "\"interrupted\":\ttrue", [BENCH_CSV] = "\nnote,,,,,,,,,,,Interrupted: "};
+    for (bench_format format = BENCH_TABLE; format <= BENCH_CSV; format++) {
+        bench_report r = {.format = format, .interrupted = 1};
+        write_report(&r, &here);
+        assert_has(says[format]);
+    }
+}
+
+/* Without a beginning (nothing was measured) there is nothing. */
 static void nothing_begun(void **state)
 {
     (void)state;
-    bench_report r = {.format = BENCH_JSON};
-    catch_output();
-    assert_int_equal(bench_report_end(&r), 0);
-    take_output();
-    assert_string_equal(out, "");
+    for (bench_format format = BENCH_TABLE; format <= BENCH_CSV; format++) {
+        bench_report r = {.format = format, .interrupted = 1};
+        catch_output();
+        assert_int_equal(bench_report_end(&r), 0);
+        take_output();
+        assert_string_equal(out, "");
+    }
 }
 
 static int setup(void **state)
@@ -230,7 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),    cmocka_unit_test(csv),           cmocka_unit_test(json),
-        cmocka_unit_test(software), cmocka_unit_test(nothing_begun),
+        cmocka_unit_test(software), cmocka_unit_test(interrupted),   cmocka_unit_test(nothing_begun),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +43,21 @@ static int spawn_child(const bench_run *run, const char *kind, int output, pid_t
     const char *const arguments[] = {"jitgemm-bench", COLD_COMMAND, kind, text_or_none(run->args.driver_path), run->cache_path,
                                      text_or_none(run->args.nvrtc_path), text_or_none(run->args.cublas_path), NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none); /* we block SIGINT, and a process shall end with it */
     int error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
-    error = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    *start_ns = bench_now_ns();
-    if (!error) error = posix_spawn(pid, "/proc/self/exe", &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        error = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
+        if (!error) error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+        char *const *writable = (char *const *)(uintptr_t)arguments; /* it is not written to */
+        *start_ns = bench_now_ns();
+        if (!error) error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, writable, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }

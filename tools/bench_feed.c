@@ -5,7 +5,10 @@
 #define LARGEST_SOFTWARE 128
 #define WAIT_MS 5000
 
-const jg_worker_options bench_feed_worker = {.queue = 1024, .per_minute = 100000};
+jg_worker_options bench_feed_worker(const bench_run *run)
+{
+    return (jg_worker_options){.nice = run->gpu.software ? JG_NICE_INHERIT : 0, .queue = 1024, .per_minute = 100000};
+}
 
 int bench_feed_open(bench_feed *f, bench_run *run, CUstream stream)
 {

@@ -15,8 +15,9 @@ typedef struct bench_feed {
     size_t given;             /* sizes so far */
 } bench_feed;
 
-/* What the worker is to be opened with: hardly any bound on its compiling. */
-extern const jg_worker_options bench_feed_worker;
+/* What the worker is to be opened with: hardly any bound on its compiling. Beside the software GPU, which needs the processors
+ * itself, it is not put last. */
+jg_worker_options bench_feed_worker(const bench_run *run);
 
 /* Allocates what the calls need. The stream is the caller's. Returns an exit status, as all of these. */
 int bench_feed_open(bench_feed *f, bench_run *run, CUstream stream);

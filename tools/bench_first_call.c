@@ -90,12 +90,13 @@ static int prepare(first_call *f)
 {
     bench_run *run = f->run;
     double open_ms;
+    const jg_worker_options worker = run->args.compiling ? bench_feed_worker(run) : (jg_worker_options){0};
     if (bench_gpu_start(&run->gpu) != JG_OK) return bench_fail_status(run, "the CUDA context");
     int status = draw_problems(f);
     if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
     if (status == BENCH_EXIT_DONE) status = bench_fill_cache(run, NULL);
     if (status == BENCH_EXIT_DONE) status = allocate_operands(f);
-    if (status == BENCH_EXIT_DONE) status = bench_open_library(run, run->args.compiling ? &bench_feed_worker : NULL, &open_ms);
+    if (status == BENCH_EXIT_DONE) status = bench_open_library(run, &worker, &open_ms);
     if (status != BENCH_EXIT_DONE) return status;
     bench_begin_report(run);
     bench_report_part(&run->report, "opening", "ms", BENCH_STEPS);

@@ -124,6 +124,7 @@ static int run_phases(neighbour *n)
 static int prepare(neighbour *n)
 {
     bench_run *run = n->run;
+    const jg_worker_options worker = bench_feed_worker(run);
     double open_ms;
     for (int i = 0; i < 2; i++) {
         n->us[i] = calloc((size_t)run->args.launches, sizeof *n->us[i]);
@@ -135,7 +136,7 @@ static int prepare(neighbour *n)
         return bench_fail_status(run, "two streams");
     int status = bench_prepare_cache(run);
     if (status == BENCH_EXIT_DONE) status = bench_fill_cache(run, NULL);
-    if (status == BENCH_EXIT_DONE) status = bench_open_library(run, &bench_feed_worker, &open_ms);
+    if (status == BENCH_EXIT_DONE) status = bench_open_library(run, &worker, &open_ms);
     if (status == BENCH_EXIT_DONE) status = bench_feed_open(&n->feed, run, n->stream);
     return status;
 }
@@ -174,6 +175,7 @@ int bench_neighbour(bench_run *run)
     }
     if (bench_busy_stop(&n.busy) != JG_OK) status = bench_fail_status(run, "keeping the GPU busy");
     if (n.feed.run) bench_feed_close(&n.feed);
+    if (status == BENCH_EXIT_DONE && !bench_stop_requested()) jg_wait_idle(run->context, 30e3); /* the rest of the last phase */
     bench_close_library(run);
     if (n.stream) run->gpu.stream_destroy(n.stream);
     if (n.own_stream) run->gpu.stream_destroy(n.own_stream);

@@ -301,6 +301,8 @@ void bench_report_note(bench_report *r, const char *text)
 
 int bench_report_end(bench_report *r)
 {
+    if (r->interrupted && r->began && r->format != BENCH_JSON)
+        bench_report_note(r, "Interrupted: the results are of what was finished.");
     char *text = r->format == BENCH_JSON && r->began ? json_text(r) : NULL;
     const int failed = r->format == BENCH_JSON && r->began && !text;
     if (text) puts(text);

@@ -3,34 +3,45 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- interrupts ---- */
 
-static volatile sig_atomic_t stop_requested;
+static atomic_int stop_requested;
 
-static void on_stop_signal(int number)
+/* Waits for signals that all threads block. A handler would not do: NVRTC puts one of its own in its place while it first
+ * compiles, which ends the process with status 0. Nor is a thread that is measured disturbed this way. */
+static void *wait_for_stop(void *user)
 {
-    (void)number;
-    if (stop_requested) _exit(BENCH_EXIT_INTERRUPTED);
-    stop_requested = 1;
+    int number;
+    while (sigwait(user, &number) == 0)
+        if (atomic_exchange(&stop_requested, 1)) _exit(BENCH_EXIT_INTERRUPTED);
+    return NULL;
 }
 
-void bench_catch_stop_signals(void)
+int bench_catch_stop_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static sigset_t stops;
+    pthread_t thread;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    signal(SIGINT, SIG_DFL); /* a shell may have started this with SIGINT ignored */
+    pthread_sigmask(SIG_BLOCK, &stops, NULL);
+    if (pthread_create(&thread, NULL, wait_for_stop, &stops) != 0) return -1;
+    pthread_detach(thread);
+    return 0;
 }
 
 int bench_stop_requested(void)
 {
-    return stop_requested;
+    return atomic_load(&stop_requested);
 }
 
 /* ---- errors, messages, progress ---- */

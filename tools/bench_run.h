@@ -25,8 +25,9 @@ int bench_neighbour(bench_run *run); /* first-call --neighbour */
 int bench_dispatch(bench_run *run);
 int bench_cold_start(bench_run *run);
 
-/* Lets SIGINT and SIGTERM ask for an end; a second one ends the process at once. */
-void bench_catch_stop_signals(void);
+/* Lets SIGINT and SIGTERM ask for an end; a second one ends the process at once. To be called before there are threads: they
+ * must inherit that these signals are blocked. Returns 0, or -1 if no thread can be started. */
+int bench_catch_stop_signals(void);
 int bench_stop_requested(void);
 
 /* Tells of an error on standard error and returns BENCH_EXIT_FAILED. */

@@ -64,8 +64,12 @@ int main(int argc, char **argv)
     if (status >= 0) return status == BENCH_EXIT_DONE ? finish_output(&run.report, status) : status;
     run.report = (bench_report){.format = run.args.format, .command = run.args.command};
     begin_progress(&run);
-    bench_catch_stop_signals();
     status = pin(&run);
+    if (status == BENCH_EXIT_DONE && bench_catch_stop_signals() != 0) status = bench_fail(&run, "no thread can be started");
     if (status == BENCH_EXIT_DONE) status = run_command(&run);
-    return status == BENCH_EXIT_USAGE ? status : finish_output(&run.report, status);
+    if (status == BENCH_EXIT_USAGE) return status;
+    status = finish_output(&run.report, status);
+    /* What ended early may have left a compile under way, beside which exit handlers, NVRTC's among them, should not run. */
+    if (status == BENCH_EXIT_FAILED || status == BENCH_EXIT_INTERRUPTED) _exit(status);
+    return status;
 }
