@@ -86,6 +86,10 @@ static void a_key_is_written_as_its_problem(void **state)
     const problem_key again = key_of(read);
     assert_int_equal(again.access.b, 4);
     assert_true(again.access.a <= mixed.access.a && again.access.c <= mixed.access.c);
+    mixed = key_of((jg_problem){.m = 24, .n = 16, .k = 40, .type_a = JG_F16});
+    mixed.access.c = 0; /* C's alone */
+    problem_key_format(&mixed, text, sizeof text);
+    assert_string_equal(text, "24x16x40:f16:align=4");
     problem_key broken;
     memset(&broken, 0xff, sizeof broken);
     problem_key_format(&broken, text, sizeof text);
