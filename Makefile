@@ -164,6 +164,8 @@ $(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o
 $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
+# Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
+$(TESTS): | $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so $(BUILD)/tests/libguard_nvrtc.so
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
 
