@@ -1,15 +1,25 @@
-/* An NVRTC that refuses every source, and counts how often it is asked. A test double for what the library does then. It knows
- * sm_87 only. The same file stands in for its builtins. */
-#include <nvrtc.h>
+/* The NVRTC of the tests: see fake_nvrtc.h. It knows sm_87 only. The same file stands in for its builtins. */
+#include "fake_nvrtc.h"
 
+#include <elf.h>
+#include <nvrtc.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-extern int fake_nvrtc_compiles;
-EXPORT int fake_nvrtc_compiles;
+extern fake_nvrtc fake_nvrtc_controls;
+EXPORT fake_nvrtc fake_nvrtc_controls;
 
 static const char refusal[] = "kernel.cu(1): error: planted refusal";
+
+/* A program: the kernel's name and what is told while it compiles. */
+struct _nvrtcProgram {
+    char kernel[256];
+    int (*flow)(void *, void *);
+    void *user;
+    int compiled;
+};
 
 EXPORT nvrtcResult nvrtcVersion(int *major, int *minor)
 {
@@ -26,48 +36,113 @@ EXPORT const char *nvrtcGetErrorString(nvrtcResult result)
 EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int headers,
                                       const char *const *texts, const char *const *names)
 {
-    (void)source, (void)name, (void)headers, (void)texts, (void)names;
-    *program = (nvrtcProgram)(void *)&fake_nvrtc_compiles;
+    static const char define[] = "#define JG_KERNEL ";
+    (void)name, (void)headers, (void)texts, (void)names;
+    *program = calloc(1, sizeof **program);
+    if (!*program) return NVRTC_ERROR_OUT_OF_MEMORY;
+    const char *at = strstr(source, define);
+    if (at) sscanf(at + sizeof define - 1, "%255s", (*program)->kernel);
     return NVRTC_SUCCESS;
 }
 
 EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
 {
+    free(*program);
     *program = NULL;
+    return NVRTC_SUCCESS;
+}
+
+/* Not in the older headers. */
+EXPORT nvrtcResult nvrtcSetFlowCallback(nvrtcProgram program, int (*callback)(void *, void *), void *user);
+EXPORT nvrtcResult nvrtcSetFlowCallback(nvrtcProgram program, int (*callback)(void *, void *), void *user)
+{
+    program->flow = callback;
+    program->user = user;
+    return NVRTC_SUCCESS;
+}
+
+static int takes_one(atomic_int *left)
+{
+    int before = atomic_load(left);
+    while (before > 0 && !atomic_compare_exchange_weak(left, &before, before - 1)) {}
+    return before > 0;
+}
+
+static nvrtcResult compile(nvrtcProgram program)
+{
+    fake_nvrtc *fake = &fake_nvrtc_controls;
+    do {
+        if (!atomic_load(&fake->is_deaf) && program->flow && program->flow(program->user, NULL)) {
+            atomic_fetch_add(&fake->cancelled, 1);
+            return NVRTC_ERROR_COMPILATION; /* the newer name is not in the older headers */
+        }
+        if (atomic_load(&fake->holds)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    } while (atomic_load(&fake->holds));
+    if (takes_one(&fake->refuses) || !atomic_load(&fake->accepts)) return NVRTC_ERROR_COMPILATION;
+    program->compiled = 1;
     return NVRTC_SUCCESS;
 }
 
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
 {
-    (void)program, (void)count, (void)options;
-    __atomic_fetch_add(&fake_nvrtc_compiles, 1, __ATOMIC_SEQ_CST);
-    return NVRTC_ERROR_COMPILATION;
+    (void)count, (void)options;
+    atomic_fetch_add(&fake_nvrtc_controls.running, 1);
+    atomic_fetch_add(&fake_nvrtc_controls.compiles, 1);
+    const nvrtcResult result = compile(program);
+    atomic_fetch_sub(&fake_nvrtc_controls.running, 1);
+    return result;
 }
 
 EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *size)
 {
-    (void)program;
-    *size = sizeof refusal;
+    *size = program->compiled ? 1 : sizeof refusal;
     return NVRTC_SUCCESS;
 }
 
 EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log)
 {
-    (void)program;
-    memcpy(log, refusal, sizeof refusal);
+    memcpy(log, refusal, program->compiled ? 0 : sizeof refusal);
     return NVRTC_SUCCESS;
 }
 
-#define NOTHING(name, type)                                \
-    EXPORT nvrtcResult name(nvrtcProgram program, type out) \
-    {                                                      \
-        (void)program, (void)out;                          \
-        return NVRTC_ERROR_INVALID_PROGRAM;                \
-    }
-NOTHING(nvrtcGetPTXSize, size_t *)
-NOTHING(nvrtcGetPTX, char *)
-NOTHING(nvrtcGetCUBINSize, size_t *)
-NOTHING(nvrtcGetCUBIN, char *)
+/* An ELF header that counts the name as its own; the same for PTX, whose size counts the final 0. */
+static size_t cubin_bytes(nvrtcProgram program)
+{
+    return sizeof(Elf64_Ehdr) + 1 + strlen(program->kernel) + 1;
+}
+
+static int ptx_text(nvrtcProgram program, char *text, size_t size)
+{
+    return snprintf(text, size, ".version 7.4\n.target sm_87\n.visible .entry %s()\n", program->kernel);
+}
+
+EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size)
+{
+    *size = cubin_bytes(program);
+    return program->compiled ? NVRTC_SUCCESS : NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *code)
+{
+    Elf64_Ehdr header = {.e_shoff = cubin_bytes(program)};
+    memset(code, 0, cubin_bytes(program));
+    memcpy(header.e_ident, ELFMAG, SELFMAG);
+    memcpy(code, &header, sizeof header);
+    memcpy(code + sizeof header + 1, program->kernel, strlen(program->kernel));
+    return NVRTC_SUCCESS;
+}
+
+EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t *size)
+{
+    *size = (size_t)ptx_text(program, NULL, 0) + 1;
+    return program->compiled ? NVRTC_SUCCESS : NVRTC_ERROR_INVALID_PROGRAM;
+}
+
+EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram program, char *text)
+{
+    ptx_text(program, text, (size_t)ptx_text(program, NULL, 0) + 1);
+    return NVRTC_SUCCESS;
+}
 
 EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *count)
 {

@@ -206,22 +206,31 @@ static inline size_t fixture_ptx(const char *name, char text[1024])
     return (size_t)snprintf(text, 1024, ".version 7.4\n.target sm_87\n.visible .entry %s()\n", name) + 1;
 }
 
+/* Puts kernels into a cache file. */
+static inline void fixture_plant_specs(const char *file, const kernel_spec *specs, size_t count)
+{
+    char error[512];
+    store *s;
+    if (store_open(file, 0, 0, &s, error, sizeof error) != STORE_OK) FIXTURE_FAIL("%s", error);
+    for (size_t i = 0; i < count; i++) {
+        kernel_key key;
+        char name[KERNEL_NAME_BYTES], ptx[1024];
+        unsigned char cubin[1024];
+        kernel_encode_key(&specs[i], &key);
+        kernel_format_name(&specs[i], name);
+        const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87", .label = "planted",
+                                     .provenance = "planted", .binary = cubin, .binary_bytes = fixture_cubin(name, cubin), .portable = ptx,
+                                     .portable_bytes = fixture_ptx(name, ptx), .defines = "", .source = "none", .build_ms = 12};
+        assert_int_equal(store_put(s, &record, NULL), STORE_OK);
+    }
+    store_close(s);
+}
+
 /* Puts the kernel of a problem into the cache file. */
 static inline void fixture_plant(const jg_problem *in, jg_form form)
 {
-    kernel_spec spec = fixture_spec(in, form);
-    kernel_key key;
-    char name[KERNEL_NAME_BYTES], ptx[1024], error[512];
-    unsigned char cubin[1024];
-    store *s;
-    kernel_encode_key(&spec, &key);
-    kernel_format_name(&spec, name);
-    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87", .label = "planted",
-                                 .provenance = "planted", .binary = cubin, .binary_bytes = fixture_cubin(name, cubin), .portable = ptx,
-                                 .portable_bytes = fixture_ptx(name, ptx), .defines = "", .source = "none", .build_ms = 12};
-    if (store_open(fx.cache, 0, 0, &s, error, sizeof error) != STORE_OK) FIXTURE_FAIL("%s", error);
-    assert_int_equal(store_put(s, &record, NULL), STORE_OK);
-    store_close(s);
+    const kernel_spec spec = fixture_spec(in, form);
+    fixture_plant_specs(fx.cache, &spec, 1);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* src/kernels.c on the fake driver: from a missing kernel to a loaded one by way of memory, disk and NVRTC; what
  * happens where one of them fails. What is evicted and who waits for whom is in test_kernels_eviction.c. */
+#include "fake_nvrtc.h"
 #include "gemm_fixture.h"
 
-#include <dlfcn.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -303,30 +303,26 @@ static void a_refused_source_is_not_tried_on_every_call(void **state)
     (void)state;
     const jg_problem p = square(16, JG_F32), other = square(24, JG_F32);
     jg_options options = fixture_options();
-    char path[4200];
-    snprintf(path, sizeof path, "%.*s/libfake_nvrtc.so", (int)(strrchr(fake_path(), '/') - fake_path()), fake_path());
-    options.nvrtc_path = path;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) fail_msg("%s", dlerror());
-    const int *compiles = dlsym(handle, "fake_nvrtc_compiles");
+    options.nvrtc_path = fake_nvrtc_path();
+    fake_nvrtc *fake = fake_nvrtc_open();
     jg_context *c = fixture_open_with(options);
     for (int i = 0; i < 3; i++) {
         assert_status(fixture_gemm(c, &p, 1, 0), JG_ERR_COMPILE);
         assert_says(jg_last_error(), "planted refusal");
         assert_says(jg_last_error(), fixture_name(&p, JG_FORM_AUTO));
-        assert_int_equal(*compiles, 1);
+        assert_int_equal(atomic_load(&fake->compiles), 1);
     }
     assert_status(fixture_gemm(c, &other, 1, 0), JG_ERR_COMPILE);
-    assert_int_equal(*compiles, 2);
+    assert_int_equal(atomic_load(&fake->compiles), 2);
     assert_status(jg_prewarm(c, &p, 1, NULL, NULL), JG_ERR_COMPILE); /* asked for, so tried again */
-    assert_int_equal(*compiles, 3);
+    assert_int_equal(atomic_load(&fake->compiles), 3);
     assert_status(jg_close(c), JG_OK);
     fx.fake->set_capability(90); /* which this NVRTC does not know */
     c = fixture_open_with(options);
     assert_status(fixture_gemm(c, &p, 1, 0), JG_ERR_ARCH);
     assert_says(jg_last_error(), "sm_90; it knows sm_87");
     assert_status(jg_close(c), JG_OK);
-    assert_int_equal(*compiles, 3);
+    assert_int_equal(atomic_load(&fake->compiles), 3);
 }
 
 int main(int count, char **arguments)
