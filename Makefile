@@ -203,12 +203,13 @@ test: deps
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU
 test-gpu: deps
-	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric $(BUILD)/tests/test_swgpu_hardware
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric $(BUILD)/tests/test_swgpu_hardware $(BUILD)/tests/test_capture $(BUILD)/tests/test_capture_kernels
 	@BUILD=$(BUILD) sh tests/gpu.sh
 
 ## bundle       collect in build/bundle/lib the shared libraries that build/ needs, for a device without packages
 bundle:
-	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric $(BUILD)/tests/test_swgpu_hardware $(BUILD)/tests/fill_cache
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_numeric $(BUILD)/tests/test_swgpu_hardware $(BUILD)/tests/test_capture $(BUILD)/tests/test_capture_kernels \
+	  $(BUILD)/tests/fill_cache
 	@mkdir -p $(BUILD)/bundle/lib
 	@ldd $(BUILD)/tests/gpu_numeric $(TOOLS) | sed -n 's/.*=> \(.*\(sqlite3\|xxhash\|cmocka\|cjson\)[^ ]*\) .*/\1/p' | sort -u | xargs -I{} cp -L {} $(BUILD)/bundle/lib/
 

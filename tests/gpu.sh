@@ -22,6 +22,9 @@ for round in first second; do
 done
 echo "=== single mma instructions against the results recorded of an H200"
 sh tests/run.sh "JITGEMM_DRIVER=libcuda.so.1 $build/tests/test_swgpu_hardware" || bad=1
+echo "=== stream capture on the GPU's own driver"
+sh tests/run.sh "JG_TEST_DRIVER=libcuda.so.1 JITGEMM_FACTORY= $build/tests/test_capture" \
+    "JG_TEST_DRIVER=libcuda.so.1 JITGEMM_FACTORY= $build/tests/test_capture_kernels" || bad=1
 if [ -n "${DEMO:-}" ]; then
     for round in first second; do
         echo "=== demo, $round process"

@@ -1,6 +1,8 @@
 /* Common ground of the tests that run real kernels on the software GPU as a host application does: a cache file with kernels that
  * the real NVRTC has made, the driver's entry points, a primary context, contexts of the library, and products judged by the oracle.
  *
+ * JG_TEST_DRIVER names another driver, a real one, for the same tests on hardware; it takes no faults on demand and finds nothing.
+ *
  * The cache is made once a program (warm_setup) and copied for each test that asks for one. Without NVRTC every test is skipped.
  * Every test ends with no finding of the software GPU, leaks included, but for those it has announced (warm.expected). */
 #ifndef JG_TESTS_WARM_FIXTURE_H
@@ -78,11 +80,32 @@ static struct {
 
 /* --- the program's setup and teardown --- */
 
+static inline const char *warm_driver(void)
+{
+    const char *driver = getenv("JG_TEST_DRIVER");
+    return driver ? driver : "swgpu";
+}
+
+/* In the place of the software GPU's own calls, where the driver is another. */
+static inline int set_no_faults(const char *text)
+{
+    (void)text;
+    return 0;
+}
+
+static inline size_t find_nothing(char *text, size_t bytes, unsigned *count)
+{
+    if (bytes) text[0] = 0;
+    *count = 0;
+    return 0;
+}
+
 static inline void warm_open_driver(void)
 {
     char path[4200];
-    const char *build = getenv("JG_TEST_BUILD_DIR");
-    snprintf(path, sizeof path, "%s/lib/libjitgemm-swgpu.so", build && *build ? build : "build");
+    const char *build = getenv("JG_TEST_BUILD_DIR"), *driver = getenv("JG_TEST_DRIVER");
+    if (driver) snprintf(path, sizeof path, "%s", driver);
+    else snprintf(path, sizeof path, "%s/lib/libjitgemm-swgpu.so", build && *build ? build : "build");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) WARM_FAIL("%s", dlerror());
 #define BIND(name, symbol, parameters) \
@@ -92,6 +115,8 @@ static inline void warm_open_driver(void)
 #undef BIND
     *(void **)&gpu.set_faults = dlsym(library, "swgpuSetFaults");
     *(void **)&gpu.findings = dlsym(library, "swgpuFindings");
+    if (driver && !gpu.set_faults) gpu.set_faults = set_no_faults;
+    if (driver && !gpu.findings) gpu.findings = find_nothing;
     assert_true(gpu.set_faults && gpu.findings);
 }
 
@@ -101,7 +126,7 @@ static inline void warm_setup(uint32_t types, const jg_problem *problems, size_t
     jg_context *c;
     scratch_make(warm.folder);
     snprintf(warm.cache, sizeof warm.cache, "%s/warm.db", warm.folder);
-    const jg_options options = {.driver_path = "swgpu", .compile = JG_COMPILE_WAIT, .cache_path = warm.cache, .factory_path = ""};
+    const jg_options options = {.driver_path = warm_driver(), .compile = JG_COMPILE_WAIT, .cache_path = warm.cache, .factory_path = ""};
     const jg_prewarm_options generic = {.types = types};
     warm_open_driver();
     assert_status(jg_open(&options, &c), JG_OK);
@@ -170,7 +195,7 @@ static inline const char *warm_copy(void)
 static inline jg_context *warm_open(jg_options options)
 {
     jg_context *c;
-    options.driver_path = "swgpu";
+    options.driver_path = warm_driver();
     options.factory_path = "";
     if (!options.cache_path) options.cache_path = warm_copy();
     if (!options.worker.per_minute) options.worker.per_minute = 100000;

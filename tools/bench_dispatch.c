@@ -5,6 +5,7 @@
  * never fills and the GPU's own time does not count. What is told is the difference within a round. With --problems the same
  * is done again when many other problems are remembered, and jg_gemm is also called for a different one of them each time. */
 #include "bench_run.h"
+#include "bench_same.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -27,6 +28,7 @@ typedef struct dispatch_run {
     bench_run *run;
     size_t threads, rounds, batch, many; /* many: other problems */
     bench_shape shape;                   /* of the problem's kernel */
+    bench_same same;                     /* that kernel itself, where the driver gives it away */
     pthread_barrier_t barrier;
     atomic_int gate;                     /* 0: wait, 1: go, -1: go home, for threads that have just started */
     atomic_int failed;                   /* a thread gave up; all end after the round */
@@ -102,7 +104,9 @@ static jg_status launch_batch(lane *l, int kind, double *ns)
     const int64_t before_ns = bench_now_ns();
     switch (kind) {
     case DRIVER:
-        for (size_t i = 0; i < d->batch && result == CUDA_SUCCESS; i++)
+        for (size_t i = 0; d->same.function && i < d->batch && result == CUDA_SUCCESS; i++)
+            result = bench_same_launch(&run->gpu, &d->same, l->stream);
+        for (size_t i = 0; !d->same.function && i < d->batch && result == CUDA_SUCCESS; i++)
             result = bench_gpu_launch_tiny(&run->gpu, &d->shape, l->stream, argument);
         break;
     case GEMM:
@@ -272,7 +276,9 @@ static void note_kernel(dispatch_run *d, const jg_plan_details *details)
 {
     char problem[256] = "", text[1024];
     jg_problem_format(&d->run->args.problem, problem, sizeof problem, NULL);
-    snprintf(text, sizeof text, "The problem is %s, on %s. Threads: %zu; launches in a batch: %zu.", problem, details->kernel,
+    snprintf(text, sizeof text, "The problem is %s, on %s. cuLaunchKernel alone launches %s. Threads: %zu; launches in a batch: %zu.",
+             problem, details->kernel,
+             d->same.function ? "the same kernel with the same arguments" : "a kernel of the same shape that does nothing",
              d->threads, d->batch);
     bench_report_note(&d->run->report, text);
 }
@@ -310,6 +316,8 @@ static int measure_all(dispatch_run *d, lane *lanes)
     d->shape = (bench_shape){(unsigned)details.grid_x, (unsigned)details.grid_y, (unsigned)details.threads,
                              (unsigned)details.shared_bytes};
     if (bench_gpu_allow_shape(&run->gpu, &d->shape) != JG_OK) return bench_fail_status(run, "the benchmark's own kernel");
+    status = bench_same_open(run, &run->args.problem, &lanes[0].data, &d->same);
+    if (status != BENCH_EXIT_DONE) return status;
 
     const jg_stats before = bench_stats_now(run);
     status = measure_few(d, lanes, &few);
@@ -341,6 +349,7 @@ int bench_dispatch(bench_run *run)
         status = measure_all(&d, lanes);
     }
     for (size_t i = 0; i < threads; i++) close_lane(&lanes[i]);
+    bench_same_close(&d.same);
     bench_close_library(run);
     free(lanes);
     return status;
