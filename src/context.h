@@ -21,21 +21,22 @@
 
 /* A kernel chosen for a problem, ready to launch. Holds a pin on the kernel's entry. */
 typedef struct binding {
-    lru_entry *entry;
     loaded_kernel *kernel;        /* the entry's value */
-    plan plan;
+    int is_generic;               /* its form */
     launch_args args;             /* complete but for pointers and scalars */
+    plan plan;
+    lru_entry *entry;
 } binding;
 
 /* What a problem comes down to: value of the problem map. `current` is `first`, or what took its place: that happens at
  * most once in its life, so a call that has read the one may finish with it. */
 typedef struct dispatch {
     _Atomic(binding *) current;
-    binding first;
+    met *met;                     /* counts launches on first for the worker; null: nobody wants to know */
     int is_fallback;              /* first is not the form that was planned: to be replaced when that is there */
     atomic_int tried;             /* a call that may wait has tried to replace it */
-    met *met;                     /* counts launches on first for the worker; null: nobody wants to know */
-    lru_entry *entry;             /* its own, in the problem map; guarded by context.keep_lock */
+    binding first;
+    lru_entry *entry;             /* its own, in the problem map; as the next two under context.keep_lock */
     struct dispatch *previous, *next; /* in context.evictable, if its kernel is not resident; else null */
 } dispatch;
 

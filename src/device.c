@@ -1,5 +1,6 @@
 /* Opens the device: binds the caller's current CUDA context, else device 0's primary context, else stays on the cpu. */
 #include "device.h"
+#include "hot.h"
 
 #include "options.h"
 #include "status.h"
@@ -125,7 +126,7 @@ void device_close(device *dev)
     memset(dev, 0, sizeof *dev);
 }
 
-jg_status device_enter(const device *dev, device_scope *scope)
+HOT jg_status device_enter(const device *dev, device_scope *scope)
 {
     scope->pushed = 0;
     CUcontext current = NULL;
@@ -137,7 +138,7 @@ jg_status device_enter(const device *dev, device_scope *scope)
     return JG_OK;
 }
 
-void device_leave(const device *dev, const device_scope *scope)
+HOT void device_leave(const device *dev, const device_scope *scope)
 {
     CUcontext popped;
     if (scope->pushed) dev->driver->context_pop(&popped);

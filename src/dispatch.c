@@ -38,6 +38,7 @@ static void bind_kernel(binding *b, const problem_key *key, const plan *chosen, 
     b->entry = kernel;
     b->kernel = lru_value(kernel);
     b->plan = *chosen;
+    b->is_generic = chosen->spec.form == JG_FORM_GENERIC;
     launch_prepare(&key->problem, chosen, &b->args);
 }
 

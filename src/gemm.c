@@ -1,6 +1,7 @@
 /* The way of a call: validate, make the key, look it up, launch; on a miss choose among what is loaded, launch that, and tell
  * the worker. Only a call that may wait compiles or loads. */
 #include "context.h"
+#include "hot.h"
 #include "cpu.h"
 #include "status.h"
 
@@ -11,7 +12,7 @@
 /* --- launching --- */
 
 /* The counters of this thread. */
-static launch_counts *counts_of_thread(jg_context *c)
+HOT static launch_counts *counts_of_thread(jg_context *c)
 {
     static atomic_uint next;
     static _Thread_local unsigned slot;
@@ -20,7 +21,7 @@ static launch_counts *counts_of_thread(jg_context *c)
 }
 
 /* Whether the stream is being captured into a graph. The legacy default stream cannot be. The device must be entered. */
-static int is_captured(const jg_context *c, void *stream)
+HOT static int is_captured(const jg_context *c, void *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!stream) return 0;
@@ -49,10 +50,10 @@ static void note_dropped(jg_context *c, const met *m)
         context_log(c, JG_LOG_WARNING, "the worker's queue is full; generic kernels go on serving (said once)");
 }
 
-static void count_launch(jg_context *c, const lru_entry *entry, const binding *b, recent *mine)
+HOT static void count_launch(jg_context *c, const lru_entry *entry, const binding *b, recent *mine)
 {
     const dispatch *d = lru_value(entry);
-    const int is_generic = b->plan.spec.form == JG_FORM_GENERIC;
+    const int is_generic = b->is_generic;
     if (mine) {
         recent_count(mine, is_generic);
     } else {
@@ -64,7 +65,7 @@ static void count_launch(jg_context *c, const lru_entry *entry, const binding *b
         context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, lru_key(entry), &b->plan.spec, 0);
 }
 
-jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)
+HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)
 {
     const dispatch *d = lru_value(entry);
     const binding *b = dispatch_current(d);
@@ -269,20 +270,20 @@ static problem_key key_of(const problem *p, uint32_t alignment)
     return problem_key_of(p, plan_access(p, alignment >> 16, alignment >> 8 & 0xff, alignment & 0xff));
 }
 
-static uint32_t alignment_of(const operands *o)
+HOT static uint32_t alignment_of(const operands *o)
 {
     const int reads = operands_read_ab(o);
     return recent_alignment(reads ? operands_alignment(o->a) : 16, reads ? operands_alignment(o->b) : 16, operands_alignment(o->c));
 }
 
-static jg_status check_operands(const problem *p, const operands *o)
+HOT static jg_status check_operands(const problem *p, const operands *o)
 {
     const unsigned in_bytes = (unsigned)type_bytes((jg_type)p->type_a), out_bytes = (unsigned)type_bytes((jg_type)p->type_c);
     return operands_check(o, in_bytes, in_bytes, out_bytes);
 }
 
 /* A call like one that this thread made not long ago. *done is 0 if it is not quite that. */
-static jg_status call_again(jg_context *c, recent *mine, const recent_call *known, const jg_problem *in, const jg_operands *data,
+HOT static jg_status call_again(jg_context *c, recent *mine, const recent_call *known, const jg_problem *in, const jg_operands *data,
                             int *done)
 {
     *done = 1;
@@ -330,7 +331,7 @@ static jg_status call_afresh(jg_context *c, const jg_problem *in, const jg_opera
     return status;
 }
 
-jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
+HOT jg_status jg_gemm(jg_context *c, const jg_problem *in, const jg_operands *data)
 {
     if (!c || !in || !data) return status_set(JG_ERR_NULL, "jg_gemm: %s is null", !c ? "context" : !in ? "problem" : "operands");
     recent *mine = c->recent ? recent_enter(c->recent) : NULL;

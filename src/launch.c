@@ -1,5 +1,6 @@
 /* Packs the arguments that every kernel takes and launches it. */
 #include "launch.h"
+#include "hot.h"
 
 #include "context.h"
 #include "status.h"
@@ -58,7 +59,7 @@ static void describe(const driver *d, const plan *chosen, const launch_args *arg
     d->describe(inputs ? matrices : &matrices[2], inputs ? 3 : 1, m * n * k * args->batch);
 }
 
-jg_status launch_kernel(const device *dev, const loaded_kernel *kernel, const plan *chosen, launch_args *args, CUstream stream)
+HOT jg_status launch_kernel(const device *dev, const loaded_kernel *kernel, const plan *chosen, launch_args *args, CUstream stream)
 {
     void *parameters[] = {args};
     if (dev->driver->describe) describe(dev->driver, chosen, args);

@@ -9,13 +9,13 @@
 #include <stdatomic.h>
 
 typedef struct loaded_kernel {
-    CUmodule module;
     CUfunction function;
+    atomic_int kept;     /* stays loaded until jg_close */
     int registers;
-    size_t code_bytes;   /* of the image, counted against the memory binding */
+    CUmodule module;
+    size_t code_bytes;   /* of the image, counted against the memory bound */
     double compile_ms;   /* of its image */
     kernel_spec spec;
-    atomic_int kept;     /* stays loaded until jg_close */
 } loaded_kernel;
 
 /* Loads the cubin where the chip is exactly the image's architecture, else (or if the driver refuses it) the PTX.

@@ -1,9 +1,10 @@
 /* The caller's operands in canonical order, and whether they can be used. */
 #include "operands.h"
+#include "hot.h"
 
 #include "status.h"
 
-operands operands_canonicalise(const problem *p, const jg_operands *in)
+HOT operands operands_canonicalise(const problem *p, const jg_operands *in)
 {
     operands o = {in->a, in->b, in->c, in->alpha ? *in->alpha : 1.0f, in->beta ? *in->beta : 0.0f, "a", "b"};
     if (p->swapped) {
@@ -16,18 +17,18 @@ operands operands_canonicalise(const problem *p, const jg_operands *in)
     return o;
 }
 
-int operands_read_ab(const operands *o)
+HOT int operands_read_ab(const operands *o)
 {
     return o->alpha != 0.0f;
 }
 
-unsigned operands_alignment(const void *pointer)
+HOT unsigned operands_alignment(const void *pointer)
 {
     uintptr_t bits = (uintptr_t)pointer | 16;
     return (unsigned)(bits & -bits);
 }
 
-static jg_status check_pointer(const char *name, const void *pointer, unsigned needed, int is_used)
+HOT static jg_status check_pointer(const char *name, const void *pointer, unsigned needed, int is_used)
 {
     if (!is_used) return JG_OK;
     if (!pointer) return status_set(JG_ERR_NULL, "operands.%s is null", name);
@@ -36,7 +37,7 @@ static jg_status check_pointer(const char *name, const void *pointer, unsigned n
     return JG_OK;
 }
 
-jg_status operands_check(const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
+HOT jg_status operands_check(const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
 {
     RETURN_IF_ERROR(check_pointer(o->name_a, o->a, need_a, operands_read_ab(o)));
     RETURN_IF_ERROR(check_pointer(o->name_b, o->b, need_b, operands_read_ab(o)));

@@ -18,10 +18,10 @@ typedef struct access_widths {
 } access_widths;
 
 typedef struct plan {
-    kernel_spec spec;
-    access_widths access;
     int64_t grid_x, grid_y;
     int threads, shared_bytes, registers, blocks_per_sm;
+    access_widths access;
+    kernel_spec spec;
     double waves;
     int64_t steps;           /* of k, for each block */
     double cost;             /* model clocks, with dynamic dimensions as they are priced; only to compare */

@@ -1,5 +1,6 @@
 /* jg_plan: a problem's kernel, chosen and pinned once, launched many times, and described in words. */
 #include "context.h"
+#include "hot.h"
 #include "cpu.h"
 #include "status.h"
 #include "text.h"
@@ -57,7 +58,7 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
     return JG_OK;
 }
 
-jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
+HOT jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
 {
     if (!pl || !data) return status_set(JG_ERR_NULL, "jg_plan_run: %s is null", !pl ? "plan" : "operands");
     const problem *p = &pl->problem;

@@ -2,6 +2,7 @@
  * default, and turns a column-major product into the row-major product of the transposes, so that the rest of the
  * library knows one layout. An error names the caller's own member, its value, and what would be right. */
 #include "problem.h"
+#include "hot.h"
 #include "status.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ static const uint8_t combinations[][3] = {
 };
 #define COMBINATIONS (sizeof combinations / sizeof combinations[0])
 
-size_t type_bytes(jg_type type)
+HOT size_t type_bytes(jg_type type)
 {
     return (unsigned)type < sizeof types / sizeof types[0] ? types[type].bytes : 0;
 }

@@ -1,7 +1,8 @@
 /* See recent.h. */
 #include "recent.h"
 
-#include <stddef.h>
+#include "hot.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ void recent_destroy(recent *all)
     free(all);
 }
 
-recent *recent_enter(recent *all)
+HOT recent *recent_enter(recent *all)
 {
     static atomic_uint next;
     static _Thread_local unsigned slot; /* from 1; 0: none yet */
@@ -47,7 +48,7 @@ recent *recent_enter(recent *all)
 }
 
 /* Any number will do that differs for the sizes of one frame. */
-recent_call *recent_place(recent *r, const jg_problem *in)
+HOT recent_call *recent_place(recent *r, const jg_problem *in)
 {
     const uint64_t mixed = ((uint64_t)in->m * 31 + (uint64_t)in->n) * 31 + (uint64_t)in->k + (uint64_t)in->type_a;
     return &r->calls[mixed * UINT64_C(0x9e3779b97f4a7c15) >> 60];
@@ -55,12 +56,19 @@ recent_call *recent_place(recent *r, const jg_problem *in)
 
 _Static_assert(RECENT_CALLS == 16, "recent_place takes four bits");
 
-/* In two parts: between them the caller's struct has padding, which may hold anything. */
-int recent_is(const recent_call *call, const jg_problem *in)
+/* Member by member: the caller's struct has padding, which may hold anything. Without a branch, and without a call, as this is
+ * part of what a launch costs. */
+HOT int recent_is(const recent_call *call, const jg_problem *y)
 {
-    enum { HEAD = offsetof(jg_problem, form) + sizeof in->form, TAIL = offsetof(jg_problem, lda) };
-    return call->entry && memcmp(&call->in, in, HEAD) == 0 &&
-           memcmp((const char *)&call->in + TAIL, (const char *)in + TAIL, sizeof *in - TAIL) == 0;
+    const jg_problem *x = &call->in;
+    const uint64_t sizes = (uint64_t)((x->m ^ y->m) | (x->n ^ y->n) | (x->k ^ y->k) | (x->batch ^ y->batch));
+    const uint64_t layout = (uint64_t)((x->lda ^ y->lda) | (x->ldb ^ y->ldb) | (x->ldc ^ y->ldc) | (x->stride_a ^ y->stride_a) |
+                                       (x->stride_b ^ y->stride_b) | (x->stride_c ^ y->stride_c));
+    const unsigned types = (x->type_a ^ y->type_a) | (x->type_b ^ y->type_b) | (x->type_c ^ y->type_c) | (x->op_a ^ y->op_a) |
+                           (x->op_b ^ y->op_b) | (x->order ^ y->order) | (x->form ^ y->form);
+    const unsigned rest = (x->align_bytes ^ y->align_bytes) | (x->dynamic ^ y->dynamic) | (x->compile ^ y->compile) |
+                          (x->reserved ^ y->reserved);
+    return call->entry && !(sizes | layout | types | rest);
 }
 
 void recent_keep(recent_call *call, const jg_problem *in, const problem *p, uint32_t alignment, lru_entry *entry)

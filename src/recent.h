@@ -15,10 +15,10 @@
 #define RECENT_CALLS 16 /* a slot: as many as a frame has kinds of products */
 
 typedef struct recent_call {
+    lru_entry *entry;   /* pinned; null: nothing is remembered */
+    uint32_t alignment; /* of the operands, see recent_alignment */
     jg_problem in;      /* as the caller gave it */
     problem problem;    /* what it comes to */
-    uint32_t alignment; /* of the operands, see recent_alignment */
-    lru_entry *entry;   /* pinned; null: nothing is remembered */
 } recent_call;
 
 typedef struct recent {
