@@ -51,6 +51,29 @@ static jg_status take_in(jg_context *c, const ready_kernel *r, jg_poll_result *r
     return adopt(c, r, kernel, result);
 }
 
+/* What went wrong first, with its text: the rest is done all the same. */
+typedef struct first_failure {
+    jg_status status;
+    status_text text;
+} first_failure;
+
+static void note(first_failure *first, jg_status status)
+{
+    if (status == JG_OK || first->status != JG_OK) return;
+    first->status = status;
+    status_save(&first->text);
+}
+
+/* Unloads up to `most` kernels, one at a time, since each takes its time; the first whatever the time if `must`. */
+static void trim(jg_context *c, size_t most, double end, int must, size_t *unloaded, first_failure *first)
+{
+    size_t one = 1;
+    while (one && *unloaded < most && ((must && !*unloaded) || now_ms() < end)) {
+        note(first, dispatch_trim_kernels(c, 1, &one));
+        *unloaded += one;
+    }
+}
+
 jg_status jg_poll(jg_context *c, const jg_poll_limits *bounds, jg_poll_result *result)
 {
     jg_poll_result ignored;
@@ -64,23 +87,21 @@ jg_status jg_poll(jg_context *c, const jg_poll_limits *bounds, jg_poll_result *r
 
     const size_t most = bounds && bounds->max_kernels ? bounds->max_kernels : DEFAULT_MAX_KERNELS;
     const double end = now_ms() + (bounds && bounds->max_ms > 0 ? bounds->max_ms : DEFAULT_MAX_MS);
-    jg_status status = JG_OK;
+    first_failure first;
+    first.status = JG_OK;
     size_t taken = 0;
     while (list && taken < most && (!taken || now_ms() < end)) {
         ready_kernel *next = list->next;
-        jg_status one = take_in(c, list, result);
-        if (status == JG_OK) status = one;
+        note(&first, take_in(c, list, result));
         ready_free(list);
         list = next;
         taken++;
     }
     for (const ready_kernel *r = list; r; r = r->next) result->left++;
     if (list) worker_give(c->worker, list);
-    if (taken < most && now_ms() < end) {
-        jg_status trimmed = dispatch_trim_kernels(c, most - taken, &result->unloaded);
-        if (status == JG_OK) status = trimmed;
-    }
-    return status;
+    trim(c, most - taken, end, !taken, &result->unloaded, &first);
+    if (first.status != JG_OK) status_restore(&first.text);
+    return first.status;
 }
 
 jg_status jg_wait_idle(jg_context *c, double timeout_ms)
