@@ -62,7 +62,7 @@ static int take_row(void *user, const store_miss *in)
 {
     reading *r = user;
     miss_list *list = r->list;
-    if (in->key_bytes != BLOB_BYTES || memcmp(in->key, FORMAT, sizeof FORMAT - 1) != 0) return 0;
+    if (!in->count || in->key_bytes != BLOB_BYTES || memcmp(in->key, FORMAT, sizeof FORMAT - 1) != 0) return 0;
     if (list->count == list->room) {
         const size_t room = list->room ? 2 * list->room : 64;
         miss *bigger = realloc(list->misses, room * sizeof *bigger);
@@ -74,9 +74,19 @@ static int take_row(void *user, const store_miss *in)
     memcpy(&m->key, (const unsigned char *)in->key + sizeof FORMAT - 1, sizeof m->key);
     m->count = in->count;
     m->gain = in->gain;
+    m->record = in->record;
     m->cached = in->cached;
     list->count++;
     return 0;
+}
+
+/* The store knows only of its own records. */
+static void look_into_factory(store *factory, miss_list *list)
+{
+    for (size_t k = 0; k < list->count; k++) {
+        miss *m = &list->misses[k];
+        if (!m->cached && store_has(factory, m->record, &m->cached) != STORE_OK) return;
+    }
 }
 
 jg_status misses_read(images *i, int sm, miss_list *out)
@@ -87,6 +97,7 @@ jg_status misses_read(images *i, int sm, miss_list *out)
     if (!i->store) return JG_OK;
     snprintf(target, sizeof target, "sm_%d", sm);
     if (store_list_misses(i->store, target, take_row, &r) != STORE_OK) images_fault(i, i->store, "cannot read the list of misses");
+    if (!r.out_of_memory && i->factory) look_into_factory(i->factory, out);
     if (!r.out_of_memory) return JG_OK;
     misses_free(out);
     return status_set(JG_ERR_NO_MEMORY, "out of memory reading the list of misses");

@@ -10,7 +10,8 @@ typedef struct miss {
     problem_key key;
     uint64_t count;
     double gain;      /* recorded; 0: none */
-    int cached;       /* the file has its own kernel, as it was planned then */
+    uint64_t record;  /* id of its own kernel, as it was planned then */
+    int cached;       /* the cache or factory file has that */
 } miss;
 
 typedef struct miss_list {
@@ -19,7 +20,7 @@ typedef struct miss_list {
 } miss_list;
 
 /* Reads the misses of an architecture; an unreadable or missing file has none. Rows that this version cannot read are passed
- * over. Error: NO_MEMORY. */
+ * over, as are those of sizes that were only measured and never met. Error: NO_MEMORY. */
 jg_status misses_read(images *i, int sm, miss_list *out);
 void misses_free(miss_list *list);
 

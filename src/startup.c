@@ -84,19 +84,17 @@ static jg_status load_generic_sets(jg_context *c)
 
 /* Loads a problem's own kernel if the files have it; else demands it, if told to. A failure costs only the kernel, unless the
  * device is gone. */
-static jg_status prepare(jg_context *c, const problem_key *key, int demand, int *loaded)
+static jg_status prepare(jg_context *c, const problem_key *key, int demand)
 {
     plan own;
     char label[256];
     lru_entry *kernel, *entry;
     jg_source source;
     int swapped;
-    *loaded = 0;
     RETURN_IF_ERROR(plan_choose(&key->problem, key->access, gemm_planned_form(&key->problem), &c->device.limits, &own));
     problem_key_format(key, label, sizeof label);
     jg_status status = kernels_obtain(c, &own.spec, label, EFFORT_DISK, &kernel, &source);
     if (status == JG_OK) {
-        *loaded = 1;
         entry = dispatch_put(c, key, &own, kernel, NULL, &swapped);
         if (!entry) return status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");
         lru_release(entry);
@@ -114,11 +112,10 @@ static jg_status prepare(jg_context *c, const problem_key *key, int demand, int 
 static jg_status prepare_problem(jg_context *c, const jg_problem *in)
 {
     problem p;
-    int loaded;
     RETURN_IF_ERROR(problem_canonicalise(in, &p));
     if (problem_is_empty(&p)) return JG_OK;
     const problem_key key = problem_key_of(&p, problem_promised_access(&p));
-    return prepare(c, &key, c->options.compile != JG_COMPILE_NEVER, &loaded);
+    return prepare(c, &key, c->options.compile != JG_COMPILE_NEVER);
 }
 
 static jg_status prepare_common(jg_context *c)
@@ -131,22 +128,53 @@ static jg_status prepare_common(jg_context *c)
     return JG_OK;
 }
 
-/* What earlier runs met, most counted first. One that cannot be planned any more is passed over. */
+/* One that cannot be planned any more is passed over. */
+static jg_status prepare_miss(jg_context *c, const miss *m, int demand)
+{
+    jg_status status = prepare(c, &m->key, demand);
+    return status == JG_ERR_UNSUPPORTED ? JG_OK : status;
+}
+
+/* How many kernels of met sizes to load: no more than would stay. */
+static size_t room_for_met(jg_context *c)
+{
+    lru_stats kernels;
+    lru_get_stats(c->kernels, &kernels);
+    const size_t most = c->options.memory_max_kernels, room = most > kernels.entries ? most - kernels.entries : 0;
+    return room < MAX_MET ? room : MAX_MET;
+}
+
+/* The most counted that have a kernel are loaded, the most counted of them last, so that it is the last to be evicted. */
+static jg_status load_met(jg_context *c, const miss_list *list, int demand)
+{
+    const size_t room = room_for_met(c);
+    size_t end = 0;
+    for (size_t chosen = 0; end < list->count && chosen < room; end++) chosen += list->misses[end].cached != 0;
+    while (end-- > 0)
+        if (list->misses[end].cached) RETURN_IF_ERROR(prepare_miss(c, &list->misses[end], demand));
+    return JG_OK;
+}
+
+/* Those that have none are demanded, the most counted first, unless they are known not to pay. */
+static jg_status demand_met(jg_context *c, const miss_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const miss *m = &list->misses[i];
+        if (!m->cached && (m->gain == 0 || m->gain >= PLAN_GAIN_WORTHWHILE)) RETURN_IF_ERROR(prepare_miss(c, m, 1));
+    }
+    return JG_OK;
+}
+
+/* What earlier runs met. */
 static jg_status prepare_met(jg_context *c)
 {
+    const int load = !(c->options.prewarm & JG_PREWARM_NO_MET) && c->options.compile != JG_COMPILE_WAIT;
     const int demand = (c->options.prewarm & JG_PREWARM_MISSES) && c->options.compile != JG_COMPILE_NEVER;
     miss_list list;
-    size_t loaded = 0;
-    jg_status status = JG_OK;
+    if (!load && !demand) return JG_OK;
     if (misses_read(c->images, c->device.limits.arch->number, &list) != JG_OK) return status_set(JG_ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < list.count && status == JG_OK; i++) {
-        const miss *m = &list.misses[i];
-        int now = 0;
-        if (m->cached && loaded == MAX_MET) continue;
-        if (m->cached || (demand && (m->gain == 0 || m->gain >= PLAN_GAIN_WORTHWHILE))) status = prepare(c, &m->key, demand, &now);
-        if (status == JG_ERR_UNSUPPORTED) status = JG_OK;
-        loaded += (size_t)now;
-    }
+    jg_status status = load ? load_met(c, &list, demand) : JG_OK;
+    if (status == JG_OK && demand) status = demand_met(c, &list);
     misses_free(&list);
     return status;
 }
@@ -160,6 +188,6 @@ jg_status startup_load(jg_context *c, const jg_options *options)
         if (status != JG_OK) return status_prefix(status, "options.prewarm_problems[%zu]: ", i);
     }
     if (c->options.prewarm & JG_PREWARM_COMMON) RETURN_IF_ERROR(prepare_common(c));
-    if (!(c->options.prewarm & JG_PREWARM_NO_MET) && c->options.compile != JG_COMPILE_WAIT) RETURN_IF_ERROR(prepare_met(c));
+    RETURN_IF_ERROR(prepare_met(c));
     return dispatch_trim_kernels(c, SIZE_MAX, &unloaded);
 }
