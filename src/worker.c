@@ -252,9 +252,10 @@ void worker_get_stats(worker *w, worker_stats *out)
     };
 }
 
+/* A thread records only when it has read all mail, and gives back the lock only when busy or with nothing left to do. */
 static int is_idle(worker *w, uint64_t asked)
 {
-    return !atomic_load(&w->mail_count) && !atomic_load(&w->demand_count) && !w->busy && w->record_done >= asked && jobs_idle(w);
+    return !w->busy && w->record_done >= asked && jobs_idle(w);
 }
 
 /* Waits in slices: a start that fails, or a minute that goes by, wakes nobody. */
@@ -263,7 +264,7 @@ static int is_idle(worker *w, uint64_t asked)
 int worker_wait_idle(worker *w, double timeout_ms)
 {
     const double end = timeout_ms > 0 ? monotonic_ms() + timeout_ms : INFINITY;
-    if (atomic_load(&w->start) == START_NONE || w->process != getpid()) return 1;
+    if (w->process != getpid()) return 1;
     pthread_mutex_lock(&w->lock);
     const uint64_t asked = ++w->record_asked;
     w->waiting++;

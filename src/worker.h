@@ -124,7 +124,7 @@ typedef struct worker_stats {
     uint64_t queued;      /* kernels to look for or make, and under way */
     uint64_t ready;       /* to be taken */
     uint64_t dropped;     /* news that found the mailbox or the queue full, or no thread */
-    int threads;          /* running */
+    int threads;          /* started, which run until worker_stop */
     int start_error;      /* errno of the last thread that could not be started; 0 once one could */
 } worker_stats;
 void worker_get_stats(worker *w, worker_stats *out);

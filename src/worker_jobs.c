@@ -279,14 +279,12 @@ static int is_awaited(const job *list)
     return 0;
 }
 
+/* To be asked where the threads have found nothing to do now: so what is left waits for a time, or for room. */
 int jobs_idle(worker *w)
 {
-    if (w->lists[JOB_RUNNING]) return 0;
-    const int full = is_full(w);
-    if (full && !w->has_store) return 1;
-    if (!full && is_awaited(w->lists[JOB_STORED])) return 0;
-    const int held = worker_now_ms() < w->hold_until;
-    return !is_awaited(w->lists[JOB_DEMANDED]) && !is_awaited(w->lists[JOB_NEW]) && (held || !is_awaited(w->lists[JOB_WANTED]));
+    if (is_full(w) && !w->has_store) return 1;
+    if (is_awaited(w->lists[JOB_DEMANDED])) return 0;
+    return worker_now_ms() < w->hold_until || !is_awaited(w->lists[JOB_WANTED]);
 }
 
 /* --- what became of it --- */

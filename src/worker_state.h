@@ -117,7 +117,7 @@ struct worker {
     atomic_int start_error;
     double start_again;               /* not before; belongs to who has set `start` to START_UNDER_WAY */
     atomic_uint_fast64_t dropped, queued;
-    atomic_int threads;               /* running */
+    atomic_int threads;               /* started */
     struct {
         atomic_int state;             /* slot_state */
         pthread_t id;
@@ -200,7 +200,7 @@ job *jobs_pick_wanted(worker *w);
 void jobs_finish(worker *w, job *j, bring_how how, jg_status status, image *img, news *out);
 /* When there may be something to do again; INFINITY: when told. */
 double jobs_next(worker *w);
-/* Whether no job is left that worker_wait_idle waits for. */
+/* Whether no job is left that worker_wait_idle waits for, when no thread has anything to do just now. */
 int jobs_idle(worker *w);
 void jobs_clear(worker *w);
 

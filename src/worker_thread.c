@@ -97,7 +97,7 @@ static void judge(worker *w, met *m)
         const int worth = is_worth_it(w, m);
         if (worker_closed(w)) return; /* it may be gone */
         m->notes.judging = 0;
-        if (worth && !m->notes.served && !m->notes.job) jobs_add_met(w, m, &n);
+        if (worth && !m->notes.served) jobs_add_met(w, m, &n); /* another thread may have handed it a demanded kernel */
     }
     tell(w, &n);
 }
@@ -194,7 +194,6 @@ void *worker_thread(void *argument)
         has_worked = did;
     }
     pthread_mutex_unlock(&w->lock);
-    atomic_fetch_sub(&w->threads, 1);
     worker_unref(w);
     return NULL;
 }

@@ -127,7 +127,17 @@ static void the_dropped_are_freed_bit_by_bit(void **state)
     assert_int_equal(s.w->has_grave, 1);
     sight(&s, kept, 1 << 11);
     assert_int_equal(s.w->has_grave, 0);
-    met_drop(kept);
+    for (int i = 0; i < 10; i++) {
+        met *m = met_of(2 + i, 1);
+        m->pays = 0;
+        sight(&s, m, 1);
+        met_drop(m);
+    }
+    settle(&s);
+    settle(&s);
+    sight(&s, kept, 1 << 12);
+    assert_int_equal(s.w->has_grave, 1);
+    met_drop(kept); /* the worker is left with all of them */
     scene_close(&s);
 }
 

@@ -78,6 +78,29 @@ static void the_latest_uses_count(void **state)
     scene_close(&s);
 }
 
+/* News that come while earlier ones are being read wait their turn. */
+static void news_are_read_in_order(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s);
+    met *mets[4];
+    s.gain_blocks = 1;
+    for (int i = 0; i < 4; i++)
+        mets[i] = met_of(1 + i, 1);
+    freeze(&s);
+    for (int i = 0; i < 3; i++)
+        sight(&s, mets[i], 1);
+    thaw(&s);
+    sem_wait(&s.entered);
+    sight(&s, mets[3], 1);
+    go_on(&s);
+    assert_brought(&s, "f1 f2 f3 f4");
+    for (int i = 0; i < 4; i++)
+        met_drop(mets[i]);
+    scene_close(&s);
+}
+
 /* Problems with one kernel (other batches) are one job, and their uses add up. */
 static void equal_kernels_are_made_once_for_all_who_want_them(void **state)
 {
@@ -122,9 +145,11 @@ static void who_comes_after_a_kernel_was_handed_out_gets_it_too(void **state)
     sight(&s, a, 2);
     settle(&s);
     assert_brought(&s, "f1 c1");
+    const int gains = s.gains;
     sight(&s, a, 62); /* it has its kernel, whether or not it was taken */
     settle(&s);
     assert_brought(&s, "");
+    assert_int_equal(s.gains, gains);
     sight(&s, b, 1);
     settle(&s);
     assert_brought(&s, "f1");
@@ -245,9 +270,10 @@ static void a_demand_says_for_whom(void **state)
     const kernel_spec spec = spec_of(1);
     busy(&s);
     assert_int_equal(worker_demand(s.w, &spec, other, 0), JG_OK); /* not its own kernel */
-    assert_int_equal(worker_demand(s.w, &spec, own, 1), JG_OK);
-    assert_int_equal(worker_demand(s.w, &spec, own, 1), JG_OK);
+    assert_int_equal(worker_demand(s.w, &spec, own, 0), JG_OK);
+    assert_int_equal(worker_demand(s.w, &spec, own, 0), JG_OK);
     assert_int_equal(worker_demand(s.w, &spec, NULL, 0), JG_OK);
+    assert_int_equal(worker_demand(s.w, &spec, NULL, 1), JG_OK);
     go_on(&s);
     assert_string_equal(s.label, "9x1x1");
     ready_kernel *list = worker_take(s.w);
@@ -376,6 +402,7 @@ int main(void)
         cmocka_unit_test(what_the_files_have_is_ready_at_the_first_sighting),
         cmocka_unit_test(most_used_is_made_first),
         cmocka_unit_test(the_latest_uses_count),
+        cmocka_unit_test(news_are_read_in_order),
         cmocka_unit_test(equal_kernels_are_made_once_for_all_who_want_them),
         cmocka_unit_test(who_comes_after_a_kernel_was_handed_out_gets_it_too),
         cmocka_unit_test(a_full_queue_drops_until_the_next_doubling),

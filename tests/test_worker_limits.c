@@ -1,4 +1,4 @@
-/* What holds the worker back: the minute's cap, other processes, failures, kernels that nobody takes, too few threads. */
+/* What holds the worker back: the minute's cap, other processes, failures, kernels that nobody takes. */
 #include "worker_fixture.h"
 
 /* --- so many a minute --- */
@@ -10,32 +10,36 @@ static void compiles_are_capped_by_the_minute(void **state)
     scene_init(&s);
     const jg_worker_options options = options_with(1, 64, 3);
     scene_start(&s, &options, 1, 1);
-    met *mets[8];
-    for (int i = 0; i < 8; i++)
+    met *mets[10];
+    for (int i = 0; i < 10; i++)
         mets[i] = met_of(1 + i, 1);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         sight(&s, mets[i], 2);
     assert_int_equal(worker_wait_idle(s.w, 100), 0);
     assert_int_equal(s.compiles, 3);
-    assert_int_equal(stats_of(&s).queued, 2);
+    assert_int_equal(stats_of(&s).queued, 3);
     demand_number(&s, 100);
     rest(&s);
     assert_int_equal(s.compiles, 4);
+    demand_number(&s, 6); /* the last of those that wait */
+    rest(&s);
+    assert_int_equal(s.compiles, 5);
     pass_time(19.9e3);
     poke(&s);
-    assert_int_equal(s.compiles, 4);
+    assert_int_equal(s.compiles, 5);
     pass_time(0.2e3);
     poke(&s);
-    assert_int_equal(s.compiles, 5);
+    assert_int_equal(s.compiles, 6);
     pass_time(20e3);
     settle(&s);
-    assert_int_equal(s.compiles, 6);
+    assert_int_equal(s.compiles, 7);
+    assert_taken(&s, "1 2 3 100 6 4 5");
     pass_time(3600e3); /* what was not used does not add up */
-    for (int i = 4; i < 8; i++)
+    for (int i = 6; i < 10; i++)
         sight(&s, mets[i], 2);
-    settle(&s);
-    assert_int_equal(s.compiles, 9);
-    for (int i = 0; i < 8; i++)
+    assert_int_equal(worker_wait_idle(s.w, 100), 0);
+    assert_int_equal(s.compiles, 10);
+    for (int i = 0; i < 10; i++)
         met_drop(mets[i]);
     scene_close(&s);
 }
@@ -111,9 +115,13 @@ static void a_kernel_that_cannot_be_made_is_not_tried_again(void **state)
         scene_open(&s);
         met *m = met_of(1, 1), *same = met_of(1, 2), *other = met_of(2, 1);
         s.kernels[1].compiled = errors[i];
-        sight(&s, m, 2);
+        sight(&s, m, 1);
+        settle(&s);
+        demand_number(&s, 1);
         settle(&s);
         assert_brought(&s, "f1 c1");
+        assert_int_equal(m->uses, 1);
+        sight(&s, m, 1);
         assert_traced(&s, "fail1");
         sight(&s, m, 62);
         sight(&s, same, 4);
@@ -125,6 +133,8 @@ static void a_kernel_that_cannot_be_made_is_not_tried_again(void **state)
         assert_brought(&s, "f2 c2");
         assert_traced(&s, "ready2");
         assert_int_equal(stats_of(&s).queued, 0);
+        assert_null(s.w->lists[JOB_FAILED]->mets); /* only the key is kept, so that nobody adds to it for ever */
+        assert_null(s.w->lists[JOB_FAILED]->demands);
         assert_int_equal(s.recorded, 70);
         met_drop(m);
         met_drop(same);
@@ -171,6 +181,30 @@ static void a_failure_that_may_pass_is_tried_again_ever_more_slowly(void **state
     }
 }
 
+/* Each kind of delay grows by itself. */
+static void delays_start_anew_when_their_reason_changes(void **state)
+{
+    (void)state;
+    scene s;
+    scene_open(&s);
+    static const struct {
+        jg_status status;
+        double delay;
+    } rows[] = {{JG_ERR_FILE, 10e3}, {JG_ERR_FILE, 20e3}, {JG_ERR_NOT_READY, 50}, {JG_ERR_NOT_READY, 100}, {JG_ERR_FILE, 10e3}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        s.kernels[1].compiled = rows[i].status;
+        if (i == 0) demand_number(&s, 1);
+        else pass_time(1);
+        poke(&s);
+        assert_brought(&s, "c1");
+        assert_int_equal(worker_wait_idle(s.w, 1), rows[i].status == JG_ERR_FILE);
+        pass_time(rows[i].delay - 1);
+        poke(&s);
+        assert_brought(&s, "");
+    }
+    scene_close(&s);
+}
+
 /* Without NVRTC nothing at all is compiled; what the files have is brought all the same. */
 static void without_nvrtc_nothing_is_compiled_for_a_while(void **state)
 {
@@ -211,6 +245,14 @@ static void without_nvrtc_nothing_is_compiled_for_a_while(void **state)
     settle(&s);
     assert_brought(&s, "c5 c1 c2");
     assert_taken(&s, "5 1 2");
+    s.kernels[6].compiled = JG_ERR_NO_NVRTC; /* gone again: from the beginning */
+    demand_number(&s, 6);
+    settle(&s);
+    assert_brought(&s, "c6");
+    s.kernels[6].compiled = JG_OK;
+    pass_time(10e3);
+    settle(&s);
+    assert_taken(&s, "6");
     met_drop(m);
     met_drop(other);
     met_drop(cached);
@@ -259,14 +301,6 @@ static void only_so_many_failures_are_remembered(void **state)
 
 /* --- too many ready --- */
 
-static void take_all(scene *s)
-{
-    for (ready_kernel *list = worker_take(s->w), *next; list; list = next) {
-        next = list->next;
-        ready_free(list);
-    }
-}
-
 static void with_a_store_what_nobody_takes_is_made_and_left_there(void **state)
 {
     (void)state;
@@ -280,6 +314,8 @@ static void with_a_store_what_nobody_takes_is_made_and_left_there(void **state)
     assert_int_equal(stats_of(&s).queued, 0);
     s.brought[0] = 0;
     ready_kernel *list = worker_take(s.w), *rest_of_it = list->next;
+    while (atomic_load(&s.w->ready_count) < 2) /* it was the taking that told the worker */
+        nap(0.1);
     settle(&s);
     assert_brought(&s, "f65 f66");
     assert_int_equal(s.compiles, WORKER_MAX_READY + 2);
@@ -322,7 +358,7 @@ static void without_a_store_making_waits_for_the_taker(void **state)
     scene_init(&s);
     const jg_worker_options options = fixture_options();
     scene_start(&s, &options, 1, 0);
-    met *m = met_of(70, 1), *late = met_of(71, 1);
+    met *m = met_of(70, 1), *late = met_of(71, 1), *demanded = met_of(72, 1);
     sight(&s, m, 1);
     settle(&s);
     freeze(&s);
@@ -330,18 +366,24 @@ static void without_a_store_making_waits_for_the_taker(void **state)
         demand_number(&s, i);
     sight(&s, m, 1);
     sight(&s, late, 2);
+    sight(&s, demanded, 2);
     thaw(&s);
     settle(&s);
     assert_int_equal(s.compiles, WORKER_MAX_READY);
     assert_int_equal(stats_of(&s).ready, WORKER_MAX_READY);
-    assert_int_equal(s.recorded, 4);
+    assert_int_equal(s.recorded, 6);
+    demand_number(&s, 72);
+    settle(&s);
     s.brought[0] = 0;
     take_all(&s);
+    while (atomic_load(&s.w->ready_count) < 4) /* it was the taking that told the worker */
+        nap(0.1);
     settle(&s);
-    assert_brought(&s, "c65 f71 c70 c71");
-    assert_taken(&s, "65 70 71");
+    assert_brought(&s, "c65 c72 f71 c70 c71");
+    assert_taken(&s, "65 72 70 71");
     met_drop(m);
     met_drop(late);
+    met_drop(demanded);
     scene_close(&s);
 }
 
@@ -363,63 +405,6 @@ static void the_bytes_of_ready_kernels_are_bounded(void **state)
     scene_close(&s);
 }
 
-/* --- threads --- */
-
-static void several_threads_share_the_jobs(void **state)
-{
-    (void)state;
-    scene s;
-    scene_init(&s);
-    const jg_worker_options options = options_with(3, 64, 60);
-    scene_start(&s, &options, 1, 1);
-    for (int i = 1; i <= 4; i++) {
-        s.kernels[i].blocks = 1;
-        demand_number(&s, i);
-    }
-    for (int i = 1; i <= 3; i++)
-        sem_wait(&s.entered);
-    assert_int_equal(stats_of(&s).threads, 3);
-    assert_int_equal(spawns, 3);
-    assert_false(pthread_equal(spawner, pthread_self())); /* only the first is a caller's to start */
-    for (int i = 1; i <= 4; i++)
-        sem_post(&s.go);
-    settle(&s);
-    assert_int_equal(stats_of(&s).ready, 4);
-    assert_int_equal(s.compiles, 4);
-    assert_int_equal(spawns, 3);
-    take_all(&s);
-    scene_close(&s);
-}
-
-static void help_that_cannot_be_started_is_done_without(void **state)
-{
-    (void)state;
-    scene s;
-    scene_init(&s);
-    const jg_worker_options options = options_with(2, 64, 60);
-    scene_start(&s, &options, 1, 1);
-    scene_hold(&s);
-    demand_number(&s, 1);
-    worker_spawn = fixture_spawn;
-    spawn_error = EAGAIN;
-    scene_release(&s);
-    settle(&s);
-    assert_int_equal(spawns, 1);
-    assert_int_equal(stats_of(&s).start_error, EAGAIN);
-    assert_int_equal(stats_of(&s).threads, 1);
-    demand_number(&s, 2);
-    settle(&s);
-    assert_int_equal(spawns, 1);
-    pass_time(1000);
-    spawn_error = 0;
-    demand_number(&s, 3);
-    settle(&s);
-    assert_int_equal(spawns, 2);
-    assert_int_equal(stats_of(&s).start_error, 0);
-    assert_taken(&s, "1 2 3");
-    scene_close(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +413,7 @@ int main(void)
         cmocka_unit_test(what_another_process_makes_is_asked_for_again_ever_more_slowly),
         cmocka_unit_test(a_kernel_that_cannot_be_made_is_not_tried_again),
         cmocka_unit_test(a_failure_that_may_pass_is_tried_again_ever_more_slowly),
+        cmocka_unit_test(delays_start_anew_when_their_reason_changes),
         cmocka_unit_test(without_nvrtc_nothing_is_compiled_for_a_while),
         cmocka_unit_test(a_look_up_that_fails_is_tried_again),
         cmocka_unit_test(only_so_many_failures_are_remembered),
@@ -435,8 +421,6 @@ int main(void)
         cmocka_unit_test(what_was_left_in_the_store_and_is_gone_is_made_again),
         cmocka_unit_test(without_a_store_making_waits_for_the_taker),
         cmocka_unit_test(the_bytes_of_ready_kernels_are_bounded),
-        cmocka_unit_test(several_threads_share_the_jobs),
-        cmocka_unit_test(help_that_cannot_be_started_is_done_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,35 +27,54 @@ static cpu_set_t own_cpus(void)
     return set;
 }
 
-/* The opener's part on this thread, the caller's on another, which `prepare` has changed. */
+/* Opener and caller are threads of their own, which may prepare themselves. */
 typedef struct trial {
     jg_worker_options options;
-    void (*prepare)(void);
+    void (*prepare_opener)(void), (*prepare_caller)(void);
     scene s;
     met *m;
 } trial;
 
+static void *open_worker(void *argument)
+{
+    trial *t = argument;
+    if (t->prepare_opener) t->prepare_opener();
+    scene_start(&t->s, &t->options, 1, 1);
+    return NULL;
+}
+
 static void *call(void *argument)
 {
     trial *t = argument;
-    if (t->prepare) t->prepare();
+    if (t->prepare_caller) t->prepare_caller();
     sight(&t->s, t->m, 1);
     return NULL;
 }
 
-static void run_trial(int nice, uint64_t cpus, void (*prepare)(void))
+static void run_thread(void *(*body)(void *), trial *t)
 {
-    trial t = {.options = {.threads = 1, .nice = nice, .cpus = cpus, .queue = 8, .per_minute = 60}, .prepare = prepare};
-    pthread_t caller;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, body, t), 0);
+    pthread_join(thread, NULL);
+}
+
+static void run_prepared(int nice, uint64_t cpus, void (*prepare_opener)(void), void (*prepare_caller)(void))
+{
+    trial t = {.options = {.threads = 1, .nice = nice, .cpus = cpus, .queue = 8, .per_minute = 60},
+               .prepare_opener = prepare_opener, .prepare_caller = prepare_caller};
     scene_init(&t.s);
     t.s.inside = look;
-    scene_start(&t.s, &t.options, 1, 1);
     t.m = met_of(1, 1);
-    assert_int_equal(pthread_create(&caller, NULL, call, &t), 0);
-    pthread_join(caller, NULL);
+    run_thread(open_worker, &t);
+    run_thread(call, &t);
     settle(&t.s);
     met_drop(t.m);
     scene_close(&t.s);
+}
+
+static void run_trial(int nice, uint64_t cpus, void (*prepare_caller)(void))
+{
+    run_prepared(nice, cpus, NULL, prepare_caller);
 }
 
 static void by_default_it_runs_when_nobody_else_wants_to(void **state)
@@ -185,25 +204,20 @@ static void where_that_is_not_allowed_it_is_as_nice_as_can_be(void **state)
     assert_int_equal(seen.nice, 19);
 }
 
-static void *open_slowly(void *argument)
+static void be_nice(void)
 {
-    (void)argument;
-    setpriority(PRIO_PROCESS, (id_t)gettid(), 9);
-    run_trial(4, 0, NULL);
-    assert_int_equal(seen.nice, 9);
-    run_trial(12, 0, NULL);
-    assert_int_equal(seen.nice, 12);
-    run_trial(JG_NICE_INHERIT, 0, NULL);
-    assert_int_equal(seen.nice, 9);
-    return NULL;
+    assert_int_equal(setpriority(PRIO_PROCESS, (id_t)gettid(), 9), 0);
 }
 
 static void it_is_never_less_nice_than_the_opener(void **state)
 {
     (void)state;
-    pthread_t opener;
-    assert_int_equal(pthread_create(&opener, NULL, open_slowly, NULL), 0);
-    pthread_join(opener, NULL);
+    run_prepared(4, 0, be_nice, NULL);
+    assert_int_equal(seen.nice, 9);
+    run_prepared(12, 0, be_nice, NULL);
+    assert_int_equal(seen.nice, 12);
+    run_prepared(JG_NICE_INHERIT, 0, be_nice, NULL);
+    assert_int_equal(seen.nice, 9);
 }
 
 int main(void)

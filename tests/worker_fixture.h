@@ -39,7 +39,8 @@ typedef struct scene {
     char label[256];             /* the last one that bring was given */
     scripted kernels[KERNELS];
     double gain;                 /* what the gain hook says */
-    int gain_blocks;             /* as scripted.blocks */
+    int gain_blocks;             /* so many times, as scripted.blocks */
+    int record_blocks;
     sem_t entered, go;
     atomic_int released, gains, records, compiles;
     atomic_uint_fast64_t recorded;
@@ -94,7 +95,8 @@ static inline double fixture_gain(void *user, const problem_key *key)
     scene *s = user;
     (void)key;
     atomic_fetch_add(&s->gains, 1);
-    if (s->gain_blocks) {
+    if (s->gain_blocks > 0) {
+        s->gain_blocks--;
         sem_post(&s->entered);
         sem_wait(&s->go);
     }
@@ -109,6 +111,11 @@ static inline void fixture_record(void *user, met *const *mets, const uint64_t *
         atomic_fetch_add(&s->recorded, counts[i]);
     }
     atomic_fetch_add(&s->records, 1);
+    if (s->record_blocks > 0) {
+        s->record_blocks--;
+        sem_post(&s->entered);
+        sem_wait(&s->go);
+    }
 }
 
 static inline void fixture_trace(void *user, jg_event event, const met *m, const kernel_spec *spec)
@@ -347,6 +354,14 @@ static inline void assert_taken(scene *s, const char *expected)
         list = next;
     }
     assert_string_equal(text, expected);
+}
+
+static inline void take_all(scene *s)
+{
+    for (ready_kernel *list = worker_take(s->w), *next; list; list = next) {
+        next = list->next;
+        ready_free(list);
+    }
 }
 
 static inline worker_stats stats_of(scene *s)
