@@ -400,8 +400,10 @@ void worker_stop(worker *w)
     if (!w || w->process != getpid()) return;
     const double end = monotonic_ms() + worker_stop_ms;
     atomic_fetch_or(&w->hook_gate, WORKER_CLOSED);
-    for (unsigned i = 0; i < WORKER_MAX_THREADS; i++)
+    for (unsigned i = 0; i < WORKER_MAX_THREADS; i++) {
         sem_post(&w->wake);
+        if (atomic_load(&w->slots[i].state) == SLOT_STARTED) place_lift(w->slots[i].id);
+    }
     join_threads(w, end);
     if (lock_until(w, end)) {
         while (atomic_load(&w->mail) || w->inbox) {

@@ -49,3 +49,12 @@ void place_apply(const place *p, const jg_worker_options *options)
         apply_nice(p->nice);
     }
 }
+
+void place_lift(pthread_t thread)
+{
+    int policy;
+    struct sched_param parameters;
+    const struct sched_param none = {0};
+    if (pthread_getschedparam(thread, &policy, &parameters) == 0 && policy == SCHED_IDLE)
+        pthread_setschedparam(thread, SCHED_OTHER, &none);
+}

@@ -176,6 +176,10 @@ met *thread_open_mail(worker *w);
 void place_capture(place *p);
 void place_apply(const place *p, const jg_worker_options *options);
 
+/* For a thread that is waited for: if it runs only when nobody else wants the processor, it shares that from here. As far as
+ * it is allowed, which takes a privilege. */
+void place_lift(pthread_t thread);
+
 /* --- worker_jobs.c: which kernel next, and what becomes of it. All under the lock. --- */
 
 /* What to tell through hooks.trace, once the lock is given back. */

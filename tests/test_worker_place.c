@@ -220,6 +220,58 @@ static void it_is_never_less_nice_than_the_opener(void **state)
     assert_int_equal(seen.nice, 9);
 }
 
+static int policy_of(pthread_t thread)
+{
+    int policy = -1;
+    struct sched_param parameters;
+    assert_int_equal(pthread_getschedparam(thread, &policy, &parameters), 0);
+    return policy;
+}
+
+static void *stop(void *argument)
+{
+    worker_stop(((scene *)argument)->w);
+    return NULL;
+}
+
+static void *may_lift(void *argument)
+{
+    const struct sched_param none = {0};
+    (void)argument;
+    return sched_setscheduler(0, SCHED_IDLE, &none) == 0 && sched_setscheduler(0, SCHED_OTHER, &none) == 0 ? &seen : NULL;
+}
+
+/* Where others want all processors, a thread that is in a hook would hold up worker_stop for seconds. */
+static void it_is_lifted_when_it_is_waited_for(void **state)
+{
+    (void)state;
+    const jg_worker_options options = {.threads = 1, .queue = 8, .per_minute = 60};
+    pthread_t stopper, taster;
+    void *allowed;
+    scene s;
+    assert_int_equal(pthread_create(&taster, NULL, may_lift, NULL), 0);
+    pthread_join(taster, &allowed);
+    if (!allowed) {
+        print_message("SKIP no permission to leave SCHED_IDLE\n");
+        skip();
+    }
+    scene_init(&s);
+    s.gain_blocks = 1;
+    scene_start(&s, &options, 1, 1);
+    met *m = met_of(1, 1);
+    sight(&s, m, 1);
+    sem_wait(&s.entered);
+    assert_int_equal(policy_of(s.w->slots[0].id), SCHED_IDLE);
+    assert_int_equal(pthread_create(&stopper, NULL, stop, &s), 0);
+    while (policy_of(s.w->slots[0].id) == SCHED_IDLE) nap(1);
+    assert_int_equal(policy_of(s.w->slots[0].id), SCHED_OTHER);
+    sem_post(&s.go);
+    pthread_join(stopper, NULL);
+    assert_int_equal(atomic_load(&s.released), 1);
+    met_drop(m);
+    scene_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_caller_in_real_time_does_not_pass_that_on),
         cmocka_unit_test(where_that_is_not_allowed_it_is_as_nice_as_can_be),
         cmocka_unit_test(it_is_never_less_nice_than_the_opener),
+        cmocka_unit_test(it_is_lifted_when_it_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
