@@ -4,9 +4,11 @@
  * How long closing took at most is printed; only a generous bound is asserted. */
 #include "gemm_fixture.h"
 
+#include "cache/store_sql.h"
+
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,12 +165,13 @@ static void plant(int count)
 
 /* --- phases --- */
 
-static double longest;
+static double longest, shortest; /* of a phase */
 
 static void check_life(const life *l, const char *what)
 {
     if (l->status != JG_OK) FIXTURE_FAIL("%s, %g ms: %s", what, l->delay_ms, l->error);
     if (l->close_ms > longest) longest = l->close_ms;
+    if (l->close_ms < shortest) shortest = l->close_ms;
     if (l->close_ms > LONGEST_CLOSE_MS) FIXTURE_FAIL("%s, %g ms: jg_close took %g ms", what, l->delay_ms, l->close_ms);
 }
 
@@ -191,6 +194,7 @@ static void live_through(const char *what, life pattern, const double *delays, i
     static int next_size = 100;
     const int threads = count_threads();
     longest = 0;
+    shortest = INFINITY;
     for (int i = 0; i < 2 * count; i++) {
         life l = pattern;
         const jg_problem p = sized(next_size);
@@ -264,6 +268,7 @@ static void closed_while_another_writes(void **state)
     assert_int_equal(sqlite3_open(fx.cache, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     live_through("while another writes", (life){.sizes = 3, .calls = 1}, short_delays, 4);
+    assert_true(shortest < STORE_BUSY_MS / 2); /* any one may be held up by the machine */
     assert_int_equal(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -288,6 +293,7 @@ static void closed_side_by_side(void **state)
     pthread_t threads[SIDES];
     plant(0);
     longest = 0;
+    shortest = INFINITY;
     const int before = count_threads();
     memset(lives, 0, sizeof lives);
     for (int t = 0; t < SIDES; t++)
@@ -301,6 +307,19 @@ static void closed_side_by_side(void **state)
     check_abandoned("side by side", before);
 }
 
+static void *do_nothing(void *argument)
+{
+    return argument;
+}
+
+/* ThreadSanitizer has a thread of its own, from the program's first one on. */
+static int start_a_thread(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    return pthread_create(&thread, NULL, do_nothing, NULL) || pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,5 +331,5 @@ int main(void)
         FIXTURE_TEST(closed_while_another_writes),
         FIXTURE_TEST(closed_side_by_side),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start_a_thread, NULL);
 }
