@@ -128,8 +128,8 @@ static void reads_from_a_read_only_place(void **state)
     const store_miss miss = {.key = "k", .key_bytes = 1, .target = "sm_87", .label = "64:f16", .count = 3};
     assert_int_equal(store_add_misses(s, &miss, 1), STORE_OK);
     store_close(s);
-    assert_run(0, "\"$C\" seal f.db && chmod 755 . && cp \"$C\" tool && mkdir -m 755 ro && mv f.db ro && chmod 444 ro/f.db && chmod 555 ro && "
-                  "cp ro/f.db before");
+    assert_run(0, "\"$C\" seal f.db && chmod 755 . && cp \"$C\" tool && mkdir -m 755 ro && mv f.db ro && "
+                  "chmod 444 ro/f.db && chmod 555 ro && cp ro/f.db before");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char line[256];
         snprintf(line, sizeof line, "./tool %s --cache ro/f.db", rows[i].command);
@@ -284,8 +284,8 @@ static void a_read_only_target_is_told(void **state)
     (void)state;
     need_nvrtc();
     need_setpriv();
-    assert_run(0, "\"$P\" --arch 87 --cache f.db --generic=f32 --seal --quiet && chmod 755 . && cp \"$P\" tool && mkdir -m 755 ro && "
-                  "mv f.db ro && chmod 444 ro/f.db && chmod 555 ro");
+    assert_run(0, "\"$P\" --arch 87 --cache f.db --generic=f32 --seal --quiet && chmod 755 . && cp \"$P\" tool && "
+                  "mkdir -m 755 ro && mv f.db ro && chmod 444 ro/f.db && chmod 555 ro");
     /* Full already: nothing has to be written. */
     assert_int_equal(run_bound("./tool --arch 87 --cache ro/f.db --generic=f32 --nvrtc no-such-library.so"), 0);
     assert_has(out, "compiled 0, cached 3, failed 0\n");
@@ -352,7 +352,8 @@ static void make_factory(void **state)
     (void)state;
     need_make();
     /* What a run that was killed left behind is no obstacle, and not a part of what is made. */
-    assert_run(0, "mkdir -m 755 f; \"$P\" --arch 87 --cache f/factory.db.new --quiet 64; : >f/factory.db.new-wal; : >f/factory.db");
+    assert_run(0, "mkdir -m 755 f; \"$P\" --arch 87 --cache f/factory.db.new --quiet 64; : >f/factory.db.new-wal; "
+                  ": >f/factory.db");
     assert_run(0, "umask 002; " MAKE "factory ARCHS=' 87  90' FACTORY_TYPES=f32");
     assert_has(out, "\nsm_87             3 ");
     assert_has(out, "\nsm_90             3 ");
@@ -383,8 +384,8 @@ static void make_factory_fails_as_a_whole(void **state)
     (void)state;
     need_make();
     assert_run(0, "mkdir -m 755 f; echo old >f/factory.db");
-    static const char *const arguments[] = {"ARCHS=12", "ARCHS=", "ARCHS='87 sm_x'", "FACTORY_TYPES=f17", "FACTORY_LIST=/no/such/list",
-                                            "FACTORY_SMS=none", "ARCHS=87,12"};
+    static const char *const arguments[] = {"ARCHS=12", "ARCHS=", "ARCHS='87 sm_x'", "ARCHS=87,12", "FACTORY_TYPES=f17",
+                                            "FACTORY_LIST=/no/such/list", "FACTORY_SMS=none"};
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         assert_run(2, MAKE "factory %s %s", strncmp(arguments[i], "FACTORY_TYPES", 13) ? "FACTORY_TYPES=f32" : "", arguments[i]);
         assert_has(err, "jitgemm-prewarm: ");

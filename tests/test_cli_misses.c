@@ -83,7 +83,8 @@ static void lists_as_json(void **state)
     fill();
     assert_run(0, "\"$C\" --json misses --cache $F");
     cJSON *root = cJSON_Parse(out);
-    const cJSON *misses = cJSON_GetObjectItem(root, "misses"), *first = cJSON_GetArrayItem(misses, 0), *second = cJSON_GetArrayItem(misses, 1);
+    const cJSON *misses = cJSON_GetObjectItem(root, "misses");
+    const cJSON *first = cJSON_GetArrayItem(misses, 0), *second = cJSON_GetArrayItem(misses, 1);
     assert_string_equal(text(root, "path"), file);
     assert_int_equal(cJSON_GetArraySize(misses), 3);
     assert_string_equal(text(first, "problem"), "197x197x64x12:f16-f32:nt:sa=64:lda=768:align=2");
@@ -277,8 +278,8 @@ static void what_a_program_met_is_made_at_the_next_start(void **state)
     need_nvrtc();
     jg_context *c;
     assert_run(0, "\"$P\" --arch 87 --generic=f32 --cache $F --quiet");
-    const jg_options options = {.driver_path = "swgpu", .cache_path = file, .factory_path = "", .nvrtc_path = "no-such-library.so",
-                                .resident = JG_RESIDENT_F32, .log_level = JG_LOG_ERROR};
+    const jg_options options = {.driver_path = "swgpu", .cache_path = file, .factory_path = "",
+                                .nvrtc_path = "no-such-library.so", .resident = JG_RESIDENT_F32, .log_level = JG_LOG_ERROR};
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     multiply(c, 48, 0, 0);
     for (int i = 0; i < 3; i++) multiply(c, 40, 4, 4);

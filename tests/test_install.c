@@ -69,7 +69,15 @@ static void test_install_and_pkg_config(void **state)
     assert_int_equal(run("rm %s/first && test -z \"$(find %s -type f -o -type l)\"", prefix, prefix), 0);
 }
 
-/* A factory file is installed where there is one, with a mode that lets everybody read it; the folder is for its owner to write. */
+#define MAKE "make -s --no-print-directory BUILD=%s PREFIX=/p DESTDIR=%s/image "
+#define SHARE "%s/image/p/share/jitgemm"
+
+static void assert_mode(const char *name, const char *mode)
+{
+    assert_int_equal(run("test \"$(stat -c %%a " SHARE "/%s)\" = %s", prefix, name, mode), 0);
+}
+
+/* A factory file is installed where there is one, for everybody to read; its folder is for the owner alone to write. */
 static void test_install_of_a_factory_file(void **state)
 {
     (void)state;
@@ -80,20 +88,18 @@ static void test_install_of_a_factory_file(void **state)
     assert_int_equal(run("umask 077; echo factory >%s/made.db", prefix), 0);
     static const char *const files[] = {"made.db", "none.db"};
     for (int there = 1; there >= 0; there--) {
-        assert_int_equal(run("umask 002; make -s --no-print-directory BUILD=%s PREFIX=/p DESTDIR=%s/image FACTORY=%s/%s install >%s/said 2>&1", build,
-                             prefix, prefix, files[!there], prefix), 0);
-        assert_int_equal(run("%s grep -q -e factory -e '%s' %s/said", there ? "" : "!", files[!there], prefix), 0);
-        assert_int_equal(run("%s test -e %s/image/p/share/jitgemm/factory.db", there ? "" : "!", prefix), 0);
-        if (there) {
-            assert_int_equal(run("test \"$(stat -c %%a %s/image/p/share/jitgemm/factory.db)\" = 644", prefix), 0);
-            assert_int_equal(run("test \"$(stat -c %%a %s/image/p/share/jitgemm)\" = 755", prefix), 0);
-            assert_int_equal(run("! grep -q older %s/said", prefix), 0);
-            assert_int_equal(run("touch -d 2001-01-01 %s/made.db; make -s --no-print-directory BUILD=%s PREFIX=/p DESTDIR=%s/image "
-                                 "FACTORY=%s/made.db install | grep -q 'older than the templates'", prefix, build, prefix, prefix), 0);
-        }
-        assert_int_equal(run("make -s --no-print-directory BUILD=%s PREFIX=/p DESTDIR=%s/image uninstall >/dev/null", build, prefix), 0);
+        const char *file = files[!there];
+        assert_int_equal(run("umask 002; " MAKE "FACTORY=%s/%s install >%s/said 2>&1", build, prefix, prefix, file, prefix), 0);
+        assert_int_equal(run("%s grep -q -e factory -e '%s' %s/said", there ? "" : "!", file, prefix), 0);
+        assert_int_equal(run("%s test -e " SHARE "/factory.db", there ? "" : "!", prefix), 0);
+        assert_int_equal(run("! grep -q older %s/said", prefix), 0);
+        assert_mode("", "755");
+        if (there) assert_mode("factory.db", "644");
+        assert_int_equal(run(MAKE "uninstall >/dev/null", build, prefix), 0);
         assert_int_equal(run("test -z \"$(find %s/image -type f -o -type l)\"", prefix), 0);
     }
+    assert_int_equal(run("touch -d 2001-01-01 %s/made.db; " MAKE "FACTORY=%s/made.db install >%s/said", prefix, build, prefix, prefix, prefix), 0);
+    assert_int_equal(run("grep -q 'made.db is older than the templates' %s/said", prefix), 0);
     assert_int_equal(run("rm -r %s/image %s/made.db %s/said", prefix, prefix, prefix), 0);
 }
 
@@ -101,18 +107,15 @@ static void test_install_of_a_factory_file(void **state)
 static void test_boot_unit(void **state)
 {
     (void)state;
-    static const char *const lines[] = {
-        "ExecStart=-%s/bin/jitgemm-prewarm --list /etc/jitgemm/sizes.txt --generic",
-        "ExecStart=-%s/bin/jitgemm-prewarm --from-misses --generic=f32,f16"};
-    char line[256];
+    static const char *const lines[] = {"/p/bin/jitgemm-prewarm --list /etc/jitgemm/sizes.txt --generic",
+                                        "/p/bin/jitgemm-prewarm --from-misses --generic=f32,f16"};
     assert_int_equal(run("! grep -q '^Condition' tools/jitgemm-prewarm.service"), 0);
-    assert_int_equal(run("make -s --no-print-directory BUILD=%s PREFIX=/p DESTDIR=%s/image install >/dev/null", build, prefix), 0);
+    assert_int_equal(run(MAKE "install >/dev/null", build, prefix), 0);
     for (int i = 0; i < 2; i++) {
-        snprintf(line, sizeof line, lines[i], "/p");
-        assert_int_equal(run("grep -qx -e '%s' %s/image/p/lib/systemd/system/jitgemm-prewarm.service", line, prefix), 0);
+        assert_int_equal(run("grep -qx -e 'ExecStart=-%s' %s/image/p/lib/systemd/system/jitgemm-prewarm.service", lines[i], prefix), 0);
         /* What stands there is a command line that the tool takes. */
-        assert_int_equal(run("cd %s; echo 64 >list; c='%s'; export HOME=%s JITGEMM_CACHE= JITGEMM_DRIVER=cpu; $(printf %%s \"%s/image${c#ExecStart=-}\" | "
-                             "sed 's|/etc/jitgemm/sizes.txt|list|') --dry-run >/dev/null 2>&1", prefix, line, prefix, prefix), 0);
+        assert_int_equal(run("cd %s; echo 64 >list; HOME=%s JITGEMM_CACHE= JITGEMM_DRIVER=cpu $(printf '%s/image%s --dry-run' | "
+                             "sed 's|/etc/jitgemm/sizes.txt|list|') >/dev/null 2>&1", prefix, prefix, prefix, lines[i]), 0);
     }
     assert_int_equal(run("rm -r %s/image %s/list", prefix, prefix), 0);
 }

@@ -32,7 +32,7 @@ static const char usage[] =
     "                  also the generic kernels, which serve every size: of the types in use, and of T\n"
     "                  (f32, f16, bf16). --generic=T,... without any SIZE makes these alone\n"
     "  --from-misses   also what programs met and had no kernel for, see jitgemm-cache misses; without\n"
-    "                  any SIZE these alone. With none it makes nothing and says so\n"
+    "                  any SIZE these alone. Where there are none it says so\n"
     "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU, all\n"
     "                  into one cache file\n"
     "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
