@@ -5,9 +5,7 @@
 #include "sample_records.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 enum { NOBODY = 65534 };
@@ -267,12 +265,12 @@ static void a_full_disk_is_told(void **state)
     (void)state;
     need_nvrtc();
     assert_run(0, "mkdir -m 700 small");
-    if (mount("none", scratch_path(folder, "small"), "tmpfs", 0, "size=160k,mode=0700") != 0) {
-        print_message("SKIP cannot mount a small file system: %s\n", strerror(errno));
+    int status = run("unshare -m sh -c 'mount -t tmpfs -o size=160k,mode=700 none small || exit 77; "
+                     "\"$P\" --arch 87,90 --cache small/f.db --generic=f32 --seal'"); /* the mount goes with the shell */
+    if (status == 77 || strstr(err, "unshare")) {
+        print_message("SKIP cannot mount a small file system: %s\n", err);
         skip();
     }
-    int status = run("\"$P\" --arch 87,90 --cache small/f.db --generic=f32 --seal");
-    umount(scratch_path(folder, "small"));
     assert_int_equal(status, 1);
     assert_has(err, "kernels missing from the file");
     assert_has(err, "is not sealed");
