@@ -313,6 +313,8 @@ static void with_a_store_what_nobody_takes_is_made_and_left_there(void **state)
     assert_int_equal(stats_of(&s).ready, WORKER_MAX_READY);
     assert_int_equal(stats_of(&s).queued, 0);
     s.brought[0] = 0;
+    rest(&s);
+    alarm(20); /* the next record, which wakes it as well, is due in 30 s */
     ready_kernel *list = worker_take(s.w), *rest_of_it = list->next;
     while (atomic_load(&s.w->ready_count) < 2) /* it was the taking that told the worker */
         nap(0.1);
@@ -375,6 +377,8 @@ static void without_a_store_making_waits_for_the_taker(void **state)
     demand_number(&s, 72);
     settle(&s);
     s.brought[0] = 0;
+    rest(&s);
+    alarm(20);
     take_all(&s);
     while (atomic_load(&s.w->ready_count) < 4) /* it was the taking that told the worker */
         nap(0.1);
