@@ -93,6 +93,7 @@ static void a_captured_kernel_is_not_pushed_out(void **state)
         assert_int_equal(s.captured, 1);
         assert_false(is_own(&x[1])); /* gone, as the first would be without the graph */
         assert_true(is_own(&x[0]));
+        assert_int_equal(warm_stats(c).memory_misses, s.memory_misses + 1); /* of the one that is gone */
         WORKS(gpu.destroy_exec(exec));
         free_products(x);
         WORKS(gpu.destroy_stream(stream));
@@ -144,6 +145,40 @@ static void a_captured_generic_kernel_stays_too(void **state)
     WORKS(gpu.destroy_exec(first));
     WORKS(gpu.destroy_exec(second));
     product_free(&y);
+    free_products(x);
+    WORKS(gpu.destroy_stream(stream));
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* The graph has a generic kernel that nobody else has any more: not the problem that it was loaded for, nor the one that ran on it
+ * and went over to its own. */
+static void a_captured_fallback_outlives_its_problem(void **state)
+{
+    (void)state;
+    jg_context *c = warm_open((jg_options){.compile = JG_COMPILE_WAIT, .memory_max_kernels = 2});
+    CUstream stream = create_stream();
+    jg_problem generic = seen[1], unseen = {.m = 26, .n = 20, .k = 10, .compile = JG_COMPILE_NEVER};
+    product x[SEEN], y, z;
+    generic.form = JG_FORM_GENERIC;
+    make_products(c, x);
+    product_make(&y, c, &generic, 1);
+    product_make(&z, c, &unseen, 2);
+    assert_false(is_own(&y)); /* loads it */
+    for (int i = 2; i < 4; i++) {
+        assert_false(is_own(&z));
+        assert_true(is_own(&x[i])); /* y is the oldest now, and goes */
+    }
+    CUgraphExec exec = capture_one(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, &z, NULL);
+    assert_int_equal(warm_stats(c).captured, 1);
+    z.ref.problem.compile = JG_COMPILE_WAIT;
+    assert_true(is_own(&z));
+    const uint64_t problems = warm_stats(c).problems;
+    for (int i = 0; i < SEEN; i++) assert_true(is_own(&x[i]));
+    assert_true(warm_stats(c).problems <= problems); /* z has gone with those that came before it */
+    check_replay(exec, stream, &z, 3);
+    WORKS(gpu.destroy_exec(exec));
+    product_free(&y);
+    product_free(&z);
     free_products(x);
     WORKS(gpu.destroy_stream(stream));
     assert_status(jg_close(c), JG_OK);
@@ -418,6 +453,7 @@ int main(void)
         WARM_TEST(a_captured_kernel_is_not_pushed_out),
         WARM_TEST(a_destroyed_plan_leaves_its_captured_kernel),
         WARM_TEST(a_captured_generic_kernel_stays_too),
+        WARM_TEST(a_captured_fallback_outlives_its_problem),
         WARM_TEST(a_closed_context_takes_its_kernels_along),
         WARM_TEST(polling_leaves_captures_alone),
         WARM_TEST(other_threads_may_make_kernels_and_close),

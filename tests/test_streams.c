@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 enum { CALLERS = 4, SIZES = 24, PLANTED = 16, ROOM = 3, SIDE = 32 };
-enum { ROUNDS = 500, MOST_ROUNDS = 1000000 }; /* of each caller: more than ROUNDS only until there was enough traffic */
+enum { ROUNDS = 500, MOST_ROUNDS = 100000 }; /* of each caller: more than ROUNDS only until there was enough traffic */
 
 static _Alignas(256) float ones[SIDE * SIDE];
 
