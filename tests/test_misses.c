@@ -105,9 +105,10 @@ static size_t list_file(void)
 static void misses_come_back_as_they_were(void **state)
 {
     (void)state;
-    const jg_problem eight = square(8, JG_F32), tall = {.m = 17, .n = 8, .k = 24, .type_a = JG_F16, .op_b = JG_T, .dynamic = JG_DYNAMIC_M};
-    const problem_key wide = key_with(&eight, 16, 16, 16), narrow = key_with(&eight, 4, 4, 4), mixed = key_with(&eight, 16, 4, 16),
-                      other = key_with(&tall, 16, 16, 16);
+    const jg_problem eight = square(8, JG_F32);
+    const jg_problem tall = {.m = 17, .n = 8, .k = 24, .type_a = JG_F16, .op_b = JG_T, .dynamic = JG_DYNAMIC_M};
+    const problem_key wide = key_with(&eight, 16, 16, 16), narrow = key_with(&eight, 4, 4, 4);
+    const problem_key mixed = key_with(&eight, 16, 4, 16), other = key_with(&tall, 16, 16, 16);
     fixture_plant(&eight, JG_FORM_AUTO);
     images *files = open_images(fx.cache);
     add(files, 87, &wide, 3);

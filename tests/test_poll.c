@@ -440,6 +440,27 @@ static void the_first_failure_is_what_is_told(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* Sealed, what the file has comes through jg_poll as well, and nothing else does. */
+static void a_sealed_context_polls_too(void **state)
+{
+    (void)state;
+    generic_count = plant_generic(fx.cache, JG_RESIDENT_F32);
+    plant_squares(FIRST, 2, JG_F32);
+    jg_options options = background_options();
+    options.resident = JG_RESIDENT_F32;
+    options.compile = JG_COMPILE_NEVER;
+    jg_context *c = fixture_open_with(options);
+    for (int round = 0; round < 4; round++)
+        for (int i = 0; i < 3; i++) call(c, i);
+    settle(c);
+    jg_poll_result r = poll_once(c);
+    assert_polled(r, 2, 2, 0, 0);
+    assert_true(is_loaded(0) && is_loaded(1) && !is_loaded(2));
+    assert_int_equal(events_of(JG_EVENT_FAIL), 0);
+    assert_int_equal(atomic_load(&nvrtc_double->compiles), 0);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* --- waiting --- */
 
 static void waiting_ends_when_the_time_does(void **state)
@@ -553,6 +574,7 @@ int main(void)
         BACKGROUND_TEST(a_refused_kernel_leaves_the_generic_one),
         BACKGROUND_TEST(the_rest_is_done_all_the_same),
         BACKGROUND_TEST(the_first_failure_is_what_is_told),
+        BACKGROUND_TEST(a_sealed_context_polls_too),
         BACKGROUND_TEST(waiting_ends_when_the_time_does),
         BACKGROUND_TEST(threads_poll_while_others_call),
     };

@@ -1,5 +1,5 @@
-/* src/recent.c, by itself and under jg_gemm on the fake driver: what is the same call again and what is not, and that what threads
- * remember neither stays loaded for ever nor outlives its context. */
+/* src/recent.c, by itself and under jg_gemm on the fake driver: what is the same call again and what is not, and that what
+ * threads remember neither stays loaded for ever nor outlives its context. */
 #include "background_fixture.h"
 
 #include "recent.h"
@@ -304,17 +304,29 @@ static void other_alignments_are_other_calls(void **state)
 static void without_alpha_the_operands_do_not_matter(void **state)
 {
     (void)state;
+    static _Alignas(256) float x[64];
+    const float zero = 0;
+    const jg_problem p = square(8, JG_F32);
     jg_context *c = open_small(fx.cache, 0);
+    fixture_plant(&p, JG_FORM_AUTO);
+    call_at(c, 1, 0, 0, 0);
+    settle(c);
+    assert_int_equal(poll_once(c).swapped, 1);
     for (int i = 0; i < 3; i++) {
         call_at(c, 0, 0, 0, 0);
         call_at(c, 1, 4, 4, 0);
         call_at(c, 0, 4, 4, 0); /* A is null */
+        assert_true(ran_on(&p, JG_FORM_AUTO));
         call_at(c, 1, 0, 0, 0);
         call_at(c, 2, 0, 0, 0);
         call_at(c, 0, 4, 0, 0);
+        const uint64_t before = found(c);
+        assert_status(jg_gemm(c, &p, &(jg_operands){.a = (char *)x + 1, .b = (char *)x + 2, .c = x, .alpha = &zero}), JG_OK);
+        assert_int_equal(found(c), before + 1);
+        assert_true(ran_on(&p, JG_FORM_AUTO));
         call_at(c, 1, 0, 4, 0);
     }
-    assert_true(found(c) > 0);
+    assert_int_equal(fixture_stats(c).problems, 3);
     assert_status(jg_close(c), JG_OK);
 }
 
@@ -336,6 +348,34 @@ static void provisional_calls_go_over(void **state)
     const jg_stats s = fixture_stats(c);
     assert_int_equal(s.launches_generic, 2);
     assert_int_equal(s.launches_own, 1);
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* In waiting mode a call puts up with a generic kernel only while its stream is being captured. */
+static void a_captured_call_is_not_content_for_ever(void **state)
+{
+    (void)state;
+    static int a_stream;
+    static _Alignas(256) float x[64], y[64];
+    const CUstream stream = (CUstream)&a_stream;
+    const jg_problem p = square(8, JG_F32);
+    const jg_operands data = {.a = x, .b = x, .c = y, .stream = stream};
+    jg_options options = background_options();
+    options.compile = JG_COMPILE_WAIT;
+    options.resident = JG_RESIDENT_F32;
+    plant_generic(fx.cache, JG_RESIDENT_F32);
+    fixture_plant(&p, JG_FORM_AUTO);
+    jg_context *c = fixture_open_with(options);
+    fx.fake->set_capturing(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    for (int i = 0; i < 2; i++) {
+        assert_status(jg_gemm(c, &p, &data), JG_OK);
+        assert_true(ran_on(&p, JG_FORM_GENERIC));
+        assert_int_equal(found(c), i);
+    }
+    fx.fake->set_capturing(stream, CU_STREAM_CAPTURE_STATUS_NONE);
+    assert_status(jg_gemm(c, &p, &data), JG_OK);
+    assert_true(ran_on(&p, JG_FORM_AUTO));
+    assert_int_equal(fixture_stats(c).waits, 1);
     assert_status(jg_close(c), JG_OK);
 }
 
@@ -495,6 +535,7 @@ int main(void)
         BACKGROUND_TEST(other_alignments_are_other_calls),
         BACKGROUND_TEST(without_alpha_the_operands_do_not_matter),
         BACKGROUND_TEST(provisional_calls_go_over),
+        BACKGROUND_TEST(a_captured_call_is_not_content_for_ever),
         BACKGROUND_TEST(what_is_remembered_can_be_evicted),
         BACKGROUND_TEST(waiting_calls_evict_what_their_thread_remembers),
         BACKGROUND_TEST(contexts_remember_apart),

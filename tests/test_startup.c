@@ -203,7 +203,8 @@ static void plant_namesake(const char *file, const kernel_spec *spec)
     kernel_encode_key(spec, &key);
     key.bytes[9] ^= 1;
     assert_int_equal(store_open(file, 0, 0, &s, error, sizeof error), STORE_OK);
-    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87", .binary = "x", .binary_bytes = 1};
+    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87", .binary = "x",
+                                 .binary_bytes = 1};
     assert_int_equal(store_put(s, &record, NULL), STORE_OK);
     store_close(s);
 }

@@ -1,5 +1,5 @@
-/* src/startup.c on the fake driver: the problems that options.prewarm and prewarm_problems ask for, and the sizes that earlier runs
- * met. What the files have is loaded by jg_open; what they lack the worker makes, and jg_poll puts in place. */
+/* src/startup.c on the fake driver: the problems that options.prewarm and prewarm_problems ask for, and the sizes that earlier
+ * runs met. What the files have is loaded by jg_open; what they lack the worker makes, and jg_poll puts in place. */
 #include "background_fixture.h"
 
 #include "misses.h"
@@ -137,6 +137,7 @@ static void other_modes_take_a_list_too(void **state)
     settle(c);
     assert_int_equal(poll_once(c).loaded, 0);
     assert_int_equal(atomic_load(&nvrtc_double->compiles), 0);
+    assert_int_equal(events_of(JG_EVENT_FAIL), 0); /* the worker was not even asked */
     runs_on(c, list[0], JG_FORM_AUTO);
     runs_on(c, list[1], JG_FORM_GENERIC);
     assert_status(jg_close(c), JG_OK);
@@ -340,8 +341,8 @@ static void a_bound_leaves_the_most_used(void **state)
 static void misses_are_made_if_they_pay(void **state)
 {
     (void)state;
-    const jg_problem unknown = square(8, JG_F32), pays = square(9, JG_F32), does_not = square(10, JG_F32), there = square(11, JG_F32),
-                     only_measured = square(12, JG_F32);
+    const jg_problem unknown = square(8, JG_F32), pays = square(9, JG_F32), does_not = square(10, JG_F32),
+                     there = square(11, JG_F32), only_measured = square(12, JG_F32);
     const jg_problem list[] = {unknown, pays, does_not, there};
     add_misses(list, (const uint64_t[]){1, 2, 3, 4}, 4);
     record_gain(pays, 1.02);
