@@ -2,10 +2,10 @@
  * uses are recorded already. A use is recorded once, whoever counts it and whenever; a process that is killed loses what
  * it met since the last pass. */
 #include "worker_state.h"
+#include "list.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <utlist.h>
 
 void counts_add(worker *w, met *m)
 {

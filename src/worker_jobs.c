@@ -3,11 +3,11 @@
  * A job's way: NEW (looked for in the files) -> MET (not there; waits until its problems have been used twice) -> WANTED
  * (compiled, most used first) -> handed out, and gone from here. What was demanded is DEMANDED at once. */
 #include "worker_state.h"
+#include "list.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 /* States whose jobs are counted as queued. */
 static int is_queued(job_state state)

@@ -15,7 +15,7 @@ static void a_second_sighting_makes_a_kernel(void **state)
     settle(&s);
     assert_brought(&s, "c3");
     assert_traced(&s, "ready3");
-    assert_string_equal(s.label, "3x1x1");
+    assert_string_equal(s.label, "3x1x1:align=4");
     assert_int_equal(stats_of(&s).ready, 1);
     ready_kernel *r = worker_take(s.w);
     assert_non_null(r);

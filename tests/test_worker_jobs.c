@@ -275,7 +275,7 @@ static void a_demand_says_for_whom(void **state)
     assert_int_equal(worker_demand(s.w, &spec, NULL, 0), JG_OK);
     assert_int_equal(worker_demand(s.w, &spec, NULL, 1), JG_OK);
     go_on(&s);
-    assert_string_equal(s.label, "9x1x1");
+    assert_string_equal(s.label, "9x1x1:align=4");
     ready_kernel *list = worker_take(s.w);
     assert_non_null(list);
     assert_int_equal(list->generic_set, 0);
