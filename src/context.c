@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include "bring.h"
+#include "exit_guard.h"
 #include "options.h"
 #include "status.h"
 
@@ -76,6 +77,7 @@ jg_status jg_open(const jg_options *options, jg_context **out)
 {
     if (!out) return status_set(JG_ERR_NULL, "jg_open: context is null");
     *out = NULL;
+    exit_guard_watch_thread();
     jg_context *c = aligned_alloc(_Alignof(jg_context), sizeof *c);
     if (!c) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
     memset(c, 0, sizeof *c);

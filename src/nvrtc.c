@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <nvrtc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,9 +120,14 @@ static jg_status open_builtins(const nvrtc *lib)
                       lib->number % 1000 / 10, name, dlerror());
 }
 
-jg_status nvrtc_open(const char *path, nvrtc **out)
+typedef struct opening {
+    const char *path;
+    nvrtc *lib;
+    jg_status status;
+} opening;
+
+static jg_status open_library(const char *path, nvrtc **out)
 {
-    *out = NULL;
     char tried[2048] = "";
     nvrtc *lib = calloc(1, sizeof *lib);
     if (!lib) return status_set(JG_ERR_NO_MEMORY, "out of memory opening NVRTC");
@@ -134,13 +140,27 @@ jg_status nvrtc_open(const char *path, nvrtc **out)
     }
     jg_status status = bind_functions(lib);
     if (status == JG_OK) status = open_builtins(lib);
-    if (status != JG_OK) {
-        nvrtc_close(lib);
-    } else {
-        exit_guard_arm();
-        *out = lib;
-    }
+    if (status != JG_OK) nvrtc_close(lib);
+    else *out = lib;
     return status;
+}
+
+static int open_guarded(void *user)
+{
+    opening *o = user;
+    o->status = open_library(o->path, &o->lib);
+    return o->status == JG_OK;
+}
+
+jg_status nvrtc_open(const char *path, nvrtc **out)
+{
+    opening o = {.path = path};
+    *out = NULL;
+    if (!exit_guard_enter()) return status_set(JG_ERR_CANCELLED, "NVRTC is not opened: the process ends");
+    exit_guard_first_use(open_guarded, &o);
+    exit_guard_leave();
+    *out = o.lib;
+    return o.status;
 }
 
 void nvrtc_cancel(nvrtc *lib)
@@ -220,9 +240,45 @@ static double milliseconds(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
+typedef struct first_use {
+    nvrtc *lib;
+    int arch, done;
+} first_use;
+
+/* The shortest compile that goes through all of NVRTC. */
+static int compile_nothing(void *user)
+{
+    first_use *f = user;
+    char arch_option[48];
+    const char *const options[] = {arch_option};
+    nvrtcProgram program = NULL;
+    snprintf(arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", f->arch);
+    if (f->lib->create(&program, "extern \"C\" __global__ void nothing() {}", "nothing", 0, NULL, NULL) != NVRTC_SUCCESS) return 0;
+    f->done = f->lib->compile(program, 1, options) == NVRTC_SUCCESS;
+    f->lib->destroy(&program);
+    return 1;
+}
+
+/* exit() cannot be kept from crashing in the middle of a library's first compile: so that one is short, about 15 ms, and is not to
+ * be stopped. If it fails, the compile that follows says why. */
+static void warm_up(nvrtc *lib, int arch)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static _Atomic(void *) warm; /* the library that was used last */
+    if (atomic_load(&warm) == lib->handle) return;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&warm) != lib->handle) {
+        first_use f = {.lib = lib, .arch = arch};
+        exit_guard_first_use(compile_nothing, &f);
+        if (f.done) atomic_store(&warm, lib->handle);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static jg_status compile_guarded(nvrtc *lib, const char *source, const char *name, int arch, int line_info, image *out)
 {
     RETURN_IF_ERROR(check_arch(lib, arch));
+    warm_up(lib, arch);
     char arch_option[48];
     snprintf(arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
     /* Contraction off: see `scaled` in templates/common.cuh. */
