@@ -60,9 +60,9 @@ HOT static void count_launch(jg_context *c, const lru_entry *entry, const bindin
         launch_counts *counts = counts_of_thread(c);
         atomic_fetch_add_explicit(is_generic ? &counts->generic : &counts->own, 1, memory_order_relaxed);
     }
-    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, d->met);
     if (c->options.trace)
         context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, lru_key(entry), &b->plan.spec, 0);
+    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, d->met);
 }
 
 HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)

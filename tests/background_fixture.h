@@ -6,6 +6,9 @@
 #include "fake_nvrtc.h"
 #include "gemm_fixture.h"
 
+#include "worker_state.h"
+
+#include <errno.h>
 #include <pthread.h>
 
 /* --- events --- */
@@ -159,6 +162,13 @@ static inline jg_context *background_open(void)
 static inline void settle(jg_context *c)
 {
     assert_status(jg_wait_idle(c, 0), JG_OK);
+}
+
+/* Closes a context whose worker has ended its work, so that nothing of it runs into the next test. */
+static inline void finish(jg_context *c)
+{
+    settle(c);
+    assert_status(jg_close(c), JG_OK);
 }
 
 static inline jg_poll_result poll_once(jg_context *c)
