@@ -104,10 +104,15 @@ static void note(news *out, jg_event event, const job *j, met *m)
 
 /* --- what comes in --- */
 
+static int is_same_met(const met *a, const met *b)
+{
+    return a == b || (a && b && memcmp(&a->key, &b->key, sizeof a->key) == 0);
+}
+
 static int has_demand(const job *j, const demand *wanted)
 {
     for (const demand *d = j->demands; d; d = d->next)
-        if (d->m == wanted->m && d->generic_set == wanted->generic_set) return 1;
+        if (is_same_met(d->m, wanted->m) && d->generic_set == wanted->generic_set) return 1;
     return 0;
 }
 
@@ -117,7 +122,7 @@ static void discard(worker *w, demand *d)
     free(d);
 }
 
-/* A call may demand the same again and again. */
+/* A call may demand the same again and again, each time with a met of its own. */
 void jobs_add_demand(worker *w, demand *d)
 {
     kernel_key key;

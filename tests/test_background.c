@@ -296,6 +296,28 @@ static void a_specialised_problem_is_ready_later(void **state)
     finish(c);
 }
 
+/* A call for each frame, on a device without NVRTC. What the worker keeps of them does not grow. */
+static void asking_again_and_again_costs_no_memory(void **state)
+{
+    (void)state;
+    jg_problem p = square(16, JG_F16);
+    p.form = JG_FORM_SPECIALISED;
+    plant_generic(fx.cache, COMMON_TYPES);
+    jg_options options = background_options();
+    options.nvrtc_path = "/nonexistent/libnvrtc.so";
+    jg_context *c = fixture_open_with(options);
+    for (int i = 0; i < 200; i++) assert_status(fixture_gemm(c, &p, 1, 0), JG_ERR_NOT_READY);
+    settle(c);
+    int demands = 0;
+    pthread_mutex_lock(&c->worker->lock);
+    assert_non_null(c->worker->lists[JOB_DEMANDED]);
+    for (const demand *d = c->worker->lists[JOB_DEMANDED]->demands; d; d = d->next) demands++;
+    pthread_mutex_unlock(&c->worker->lock);
+    assert_int_equal(demands, 1);
+    assert_int_equal(fx.logs[JG_LOG_WARNING], 1);
+    finish(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +331,7 @@ int main(void)
         BACKGROUND_TEST(without_any_kernel_the_call_fails),
         BACKGROUND_TEST(a_deadline_is_kept_to),
         BACKGROUND_TEST(a_specialised_problem_is_ready_later),
+        BACKGROUND_TEST(asking_again_and_again_costs_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
