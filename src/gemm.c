@@ -37,12 +37,12 @@ static int enter_and_ask_captured(const jg_context *c, void *stream)
     return captured;
 }
 
-/* The worker did not take a sighting: said once for each reason. */
-static void note_dropped(jg_context *c, const met *m)
+/* The worker did not take a sighting or a demand: said once for each reason. */
+static void note_dropped(jg_context *c, const problem_key *key, const kernel_spec *spec)
 {
     worker_stats stats;
     worker_get_stats(c->worker, &stats);
-    context_trace(c, JG_EVENT_DROP, &m->key, &m->spec, 0);
+    context_trace(c, JG_EVENT_DROP, key, spec, 0);
     if (stats.start_error && !atomic_exchange(&c->said_start_error, 1))
         context_log(c, JG_LOG_WARNING, "cannot start the worker thread: %s; generic kernels go on serving (said once)",
                     strerror(stats.start_error));
@@ -62,7 +62,7 @@ HOT static void count_launch(jg_context *c, const lru_entry *entry, const bindin
     }
     if (c->options.trace)
         context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, lru_key(entry), &b->plan.spec, 0);
-    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, d->met);
+    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, &d->met->key, &d->met->spec);
 }
 
 HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)
@@ -162,32 +162,51 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* Not ready, and not waited for: the worker makes it. */
+static jg_status leave_to_worker(jg_context *c, const problem_key *key, const kernel_spec *spec, double expected)
+{
+    char name[KERNEL_NAME_BYTES];
+    const int is_generic = spec->form == JG_FORM_GENERIC;
+    met *m = is_generic ? NULL : met_create(key, spec, 1);
+    kernel_format_name(spec, name);
+    const int asked = worker_demand(c->worker, spec, m, is_generic) == JG_OK;
+    met_drop(m);
+    if (!asked) note_dropped(c, key, spec);
+    const char *then = asked ? "makes" : "could not be asked to make";
+    if (is_generic)
+        return status_set(JG_ERR_NOT_READY, "%s is not loaded; making it takes about %.0f ms, more than deadline_ms = %g allows; the "
+                          "worker %s it for a later jg_poll", name, expected, c->options.deadline_ms, then);
+    return status_set(JG_ERR_NOT_READY, "%s is not loaded, and JG_COMPILE_BACKGROUND does not wait for it; the worker %s it for a "
+                      "later jg_poll", name, then);
+}
+
+static void say_waited(jg_context *c, const char *label, const kernel_spec *spec, jg_source source, double ms)
+{
+    char name[KERNEL_NAME_BYTES];
+    if (source == JG_SOURCE_MEMORY || atomic_exchange(&c->said_wait, 1)) return;
+    kernel_format_name(spec, name);
+    if (source == JG_SOURCE_DISK)
+        context_log(c, JG_LOG_WARNING, "%s waited %.0f ms for the generic kernel %s to be loaded; name its type in options.resident (said "
+                    "once)", label, ms, name);
+    else
+        context_log(c, JG_LOG_WARNING, "%s waited %.0f ms for the generic kernel %s, which no cache or factory file had; prewarm the "
+                    "generic set (said once)", label, ms, name);
+}
+
 /* Background mode found neither the size's own kernel nor a generic one: the one case in which it waits. */
 static jg_status choose_first_generic(jg_context *c, const problem_key *key, choice *ch, jg_source *source)
 {
-    char label[256], name[KERNEL_NAME_BYTES];
+    char label[256];
     const plan *wanted = ch->has_generic ? &ch->generic : &ch->own;
-    const int is_generic = wanted->spec.form == JG_FORM_GENERIC;
     const double deadline = c->options.deadline_ms, expected = images_expected_ms(c->images), start = now_ms();
-    kernel_format_name(&wanted->spec, name);
-    if (!is_generic || (deadline > 0 && expected > deadline)) {
-        met *m = is_generic ? NULL : met_create(key, &wanted->spec, 1);
-        worker_demand(c->worker, &wanted->spec, m, is_generic);
-        met_drop(m);
-        if (!is_generic)
-            return status_set(JG_ERR_NOT_READY, "%s is not loaded, and JG_COMPILE_BACKGROUND does not wait for it; the worker "
-                              "makes it for a later jg_poll", name);
-        return status_set(JG_ERR_NOT_READY, "%s is not loaded; making it takes about %.0f ms, more than deadline_ms = %g allows; the "
-                          "worker makes it for a later jg_poll", name, expected, deadline);
-    }
+    if (wanted->spec.form != JG_FORM_GENERIC || (deadline > 0 && expected > deadline))
+        return leave_to_worker(c, key, &wanted->spec, expected);
     problem_key_format(key, label, sizeof label);
     ch->chosen = wanted;
     RETURN_IF_ERROR(kernels_obtain(c, &wanted->spec, label, EFFORT_COMPILE, &ch->kernel, source));
     RETURN_IF_ERROR(kernels_keep(c, ch->kernel, &c->generic_resident));
     if (ch->has_generic) ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
-    if (!atomic_exchange(&c->said_wait, 1))
-        context_log(c, JG_LOG_WARNING, "%s waited %.0f ms for the generic kernel %s, which no cache or factory file had; prewarm the "
-                    "generic set (said once)", label, now_ms() - start, name);
+    say_waited(c, label, &wanted->spec, *source, now_ms() - start);
     return JG_OK;
 }
 

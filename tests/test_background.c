@@ -211,6 +211,28 @@ static void a_missing_generic_kernel_is_waited_for(void **state)
     finish(c);
 }
 
+/* bf16 is not in the default set: its generic kernels are in the file, but not loaded. */
+static void a_type_that_is_not_resident_waits_once(void **state)
+{
+    (void)state;
+    const jg_problem p = square(16, JG_BF16);
+    plant_generic(fx.cache, JG_RESIDENT_BF16);
+    jg_context *c = open_generic();
+    assert_status(jg_record_gain(c, &p, 0.5), JG_OK); /* so that the worker has nothing to say */
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    assert_true(ran_on(&p, JG_FORM_GENERIC));
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    const jg_stats s = fixture_stats(c);
+    assert_int_equal(s.waits, 1);
+    assert_int_equal(events_of(JG_EVENT_WAIT), 1);
+    assert_int_equal(atomic_load(&nvrtc_double->compiles), 0);
+    assert_int_equal(fx.logs[JG_LOG_WARNING], 1);
+    assert_says(fx.log, "16:bf16 waited ");
+    assert_says(fx.log, "options.resident");
+    assert_null(strstr(fx.log, "no cache or factory file"));
+    finish(c);
+}
+
 /* Neither file nor compiler: the call fails with the compiler's text, every time, and costs one compile. */
 static void without_any_kernel_the_call_fails(void **state)
 {
@@ -318,6 +340,38 @@ static void asking_again_and_again_costs_no_memory(void **state)
     finish(c);
 }
 
+/* --- a worker that cannot start --- */
+
+static int refuse_thread(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+    (void)thread, (void)body, (void)argument;
+    return EAGAIN;
+}
+
+static void without_a_worker_generic_kernels_serve(void **state)
+{
+    (void)state;
+    jg_problem p = square(16, JG_F32), own = square(24, JG_F32);
+    own.form = JG_FORM_SPECIALISED;
+    int (*const spawn)(pthread_t *, void *(*)(void *), void *) = worker_spawn;
+    worker_spawn = refuse_thread;
+    jg_context *c = open_generic();
+    for (int i = 0; i < 8; i++) assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    assert_true(ran_on(&p, JG_FORM_GENERIC));
+    const jg_stats s = fixture_stats(c);
+    assert_int_equal(s.launches_generic, 8);
+    assert_int_equal(s.dropped, 4); /* at the uses 1, 2, 4 and 8 */
+    assert_int_equal(events_of(JG_EVENT_DROP), 4);
+    assert_string_equal(events_last(JG_EVENT_DROP).problem, "16");
+    assert_int_equal(fx.logs[JG_LOG_WARNING], 1);
+    assert_says(fx.log, "cannot start the worker thread");
+    assert_status(fixture_gemm(c, &own, 1, 0), JG_ERR_NOT_READY);
+    assert_int_equal(events_of(JG_EVENT_DROP), 5);
+    settle(c);
+    worker_spawn = spawn;
+    finish(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,10 +382,12 @@ int main(void)
         BACKGROUND_TEST(plans_go_over),
         BACKGROUND_TEST(plans_tell_the_worker),
         BACKGROUND_TEST(a_missing_generic_kernel_is_waited_for),
+        BACKGROUND_TEST(a_type_that_is_not_resident_waits_once),
         BACKGROUND_TEST(without_any_kernel_the_call_fails),
         BACKGROUND_TEST(a_deadline_is_kept_to),
         BACKGROUND_TEST(a_specialised_problem_is_ready_later),
         BACKGROUND_TEST(asking_again_and_again_costs_no_memory),
+        BACKGROUND_TEST(without_a_worker_generic_kernels_serve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
