@@ -114,9 +114,12 @@ typedef struct choice {
 static jg_status make_plans(jg_context *c, const problem_key *key, choice *ch)
 {
     const jg_form first = gemm_planned_form(&key->problem);
+    status_text before;
     RETURN_IF_ERROR(plan_choose(&key->problem, key->access, first, &c->device.limits, &ch->own));
-    ch->has_generic = first != JG_FORM_GENERIC && key->problem.form == JG_FORM_AUTO &&
-                      plan_choose(&key->problem, key->access, JG_FORM_GENERIC, &c->device.limits, &ch->generic) == JG_OK;
+    if (first == JG_FORM_GENERIC || key->problem.form != JG_FORM_AUTO) return JG_OK;
+    status_save(&before);
+    ch->has_generic = plan_choose(&key->problem, key->access, JG_FORM_GENERIC, &c->device.limits, &ch->generic) == JG_OK;
+    if (!ch->has_generic) status_restore(&before);
     return JG_OK;
 }
 
@@ -149,6 +152,7 @@ static jg_status choose_waiting(jg_context *c, const problem_key *key, choice *c
     ch->chosen = &ch->generic;
     if (kernels_obtain(c, &ch->generic.spec, label, EFFORT_DISK, &ch->kernel, source) == JG_OK) {
         status_restore(&before);
+        context_trace(c, JG_EVENT_FAIL, key, &ch->own.spec, 0);
         return JG_OK;
     }
     status_restore(&failure);
@@ -259,17 +263,29 @@ jg_status gemm_resolve(jg_context *c, const problem_key *key, jg_compile policy,
     return status;
 }
 
-/* A call that may wait does not put up with a fallback that an earlier call, which might not, has left; it tries once. */
-static jg_status improve(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, dispatch *d)
+/* A call that may wait does not put up with a fallback that an earlier call, which might not, has left; it tries once. Where that
+ * fails the fallback goes on serving, unless the device is gone. */
+static jg_status improve(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, dispatch *d, jg_source *source)
 {
     const jg_compile policy = c->options.compile == JG_COMPILE_NEVER || in->compile == JG_COMPILE_DEFAULT ? c->options.compile : in->compile;
     if (!dispatch_is_provisional(d) || policy != JG_COMPILE_WAIT || atomic_load_explicit(&d->tried, memory_order_relaxed) || enter_and_ask_captured(c, stream)) return JG_OK;
     lru_entry *entry;
-    jg_source source;
+    status_text before;
     if (atomic_exchange(&d->tried, 1)) return JG_OK;
-    RETURN_IF_ERROR(gemm_resolve(c, key, policy, &entry, &source));
-    lru_release(entry);
-    return JG_OK;
+    status_save(&before);
+    jg_status status = gemm_resolve(c, key, policy, &entry, source);
+    if (status == JG_OK) {
+        lru_release(entry);
+    } else if (!jg_status_is_fatal(status)) {
+        char label[256];
+        problem_key_format(key, label, sizeof label);
+        context_log(c, JG_LOG_WARNING, "%s: %s; a generic kernel goes on serving", label, jg_last_error());
+        context_trace(c, JG_EVENT_FAIL, key, NULL, 0);
+        status_restore(&before);
+        *source = JG_SOURCE_MEMORY;
+        status = JG_OK;
+    }
+    return status;
 }
 
 jg_status gemm_find(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, lru_entry **entry, jg_source *source)
@@ -277,7 +293,7 @@ jg_status gemm_find(jg_context *c, const jg_problem *in, const problem_key *key,
     *source = JG_SOURCE_MEMORY;
     *entry = lru_acquire(c->problems, key, sizeof *key);
     if (!*entry) return gemm_resolve(c, key, gemm_policy(c, in, stream), entry, source);
-    jg_status status = improve(c, in, key, stream, lru_value(*entry));
+    jg_status status = improve(c, in, key, stream, lru_value(*entry), source);
     if (status != JG_OK) lru_release(*entry);
     return status;
 }
@@ -315,7 +331,8 @@ HOT static jg_status call_again(jg_context *c, recent *mine, const recent_call *
     const dispatch *d = lru_value(known->entry);
     if (dispatch_is_provisional(d)) {
         const problem_key key = key_of(&known->problem, known->alignment);
-        RETURN_IF_ERROR(improve(c, in, &key, data->stream, lru_value(known->entry)));
+        jg_source source;
+        RETURN_IF_ERROR(improve(c, in, &key, data->stream, lru_value(known->entry), &source));
     }
     lru_touch(c->problems, known->entry);
     return gemm_launch(c, known->entry, &o, data->stream, mine);

@@ -52,6 +52,87 @@ static void a_waiting_call_improves_once(void **state)
     finish(c);
 }
 
+/* Where it cannot be brought, one call has tried. */
+static void a_waiting_call_tries_once(void **state)
+{
+    (void)state;
+    jg_problem p = square(16, JG_F16);
+    plant_generic(fx.cache, COMMON_TYPES);
+    jg_options options = background_options();
+    options.nvrtc_path = "/nonexistent/libnvrtc.so";
+    jg_context *c = fixture_open_with(options);
+    assert_status(jg_record_gain(c, &p, 0.5), JG_OK); /* so that the worker does not try as well */
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    const uint64_t failures = fixture_stats(c).compile_failures;
+    p.compile = JG_COMPILE_WAIT;
+    for (int i = 0; i < 3; i++) {
+        assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+        assert_true(ran_on(&p, JG_FORM_GENERIC));
+        assert_int_equal(fixture_stats(c).compile_failures - failures, 1);
+        assert_int_equal(events_of(JG_EVENT_FAIL), 1);
+    }
+    assert_string_equal(events_last(JG_EVENT_FAIL).kernel, fixture_name(&p, JG_FORM_AUTO));
+    jg_problem fresh = square(24, JG_F16); /* the same for one that was never met */
+    fresh.compile = JG_COMPILE_WAIT;
+    for (int i = 0; i < 3; i++) assert_status(fixture_gemm(c, &fresh, 1, 0), JG_OK);
+    assert_int_equal(fixture_stats(c).compile_failures - failures, 2);
+    assert_int_equal(events_of(JG_EVENT_FAIL), 2);
+    assert_int_equal(fixture_stats(c).waits, 0);
+    finish(c);
+}
+
+/* A kernel that cannot be made fails no call that a generic kernel serves already. */
+static void a_failed_improvement_costs_no_call(void **state)
+{
+    (void)state;
+    jg_problem p = square(16, JG_F16);
+    plant_generic(fx.cache, COMMON_TYPES);
+    jg_context *c = background_open();
+    assert_status(jg_record_gain(c, &p, 0.5), JG_OK);
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    p.compile = JG_COMPILE_WAIT;
+    assert_status(jg_gemm(c, &p, NULL), JG_ERR_NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+        assert_true(ran_on(&p, JG_FORM_GENERIC));
+        assert_says(jg_last_error(), "operands is null"); /* of the last failed call */
+    }
+    assert_int_equal(atomic_load(&nvrtc_double->compiles), 1);
+    assert_int_equal(events_of(JG_EVENT_FAIL), 1);
+    assert_int_equal(fx.logs[JG_LOG_WARNING], 1);
+    assert_says(fx.log, "16:f16: ");
+    assert_says(fx.log, "planted refusal");
+
+    /* Unless the device is gone. */
+    jg_problem other = square(24, JG_F16);
+    assert_status(fixture_gemm(c, &other, 1, 0), JG_OK);
+    fixture_plant(&other, JG_FORM_AUTO);
+    other.compile = JG_COMPILE_WAIT;
+    fx.fake->fail_call("cuModuleLoadDataEx", 1, CUDA_ERROR_ILLEGAL_ADDRESS, FAKE_ONCE);
+    assert_status(fixture_gemm(c, &other, 1, 0), JG_ERR_DEVICE_LOST);
+    finish(c);
+}
+
+/* So does a plan, and it says where the kernel came from. */
+static void a_waiting_plan_improves(void **state)
+{
+    (void)state;
+    jg_problem p = square(16, JG_F16);
+    jg_context *c = open_generic();
+    jg_plan *made;
+    jg_plan_details d;
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
+    settle(c);
+    fixture_plant(&p, JG_FORM_AUTO);
+    p.compile = JG_COMPILE_WAIT;
+    assert_status(jg_plan_create(c, &p, &made), JG_OK);
+    assert_status(jg_plan_info(made, &d), JG_OK);
+    assert_int_equal(d.form, JG_FORM_SPECIALISED);
+    assert_int_equal(d.source, JG_SOURCE_DISK);
+    jg_plan_destroy(made);
+    finish(c);
+}
+
 static void a_call_may_be_forbidden_to_wait(void **state)
 {
     (void)state;
@@ -274,6 +355,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BACKGROUND_TEST(a_waiting_call_improves_once),
+        BACKGROUND_TEST(a_waiting_call_tries_once),
+        BACKGROUND_TEST(a_failed_improvement_costs_no_call),
+        BACKGROUND_TEST(a_waiting_plan_improves),
         BACKGROUND_TEST(a_call_may_be_forbidden_to_wait),
         BACKGROUND_TEST(a_sealed_context_ignores_what_a_call_allows),
         BACKGROUND_TEST(a_bad_policy_is_named),
