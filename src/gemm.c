@@ -268,7 +268,9 @@ jg_status gemm_resolve(jg_context *c, const problem_key *key, jg_compile policy,
 static jg_status improve(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, dispatch *d, jg_source *source)
 {
     const jg_compile policy = c->options.compile == JG_COMPILE_NEVER || in->compile == JG_COMPILE_DEFAULT ? c->options.compile : in->compile;
-    if (!dispatch_is_provisional(d) || policy != JG_COMPILE_WAIT || atomic_load_explicit(&d->tried, memory_order_relaxed) || enter_and_ask_captured(c, stream)) return JG_OK;
+    if (!dispatch_is_provisional(d) || policy != JG_COMPILE_WAIT || atomic_load_explicit(&d->tried, memory_order_relaxed) ||
+        enter_and_ask_captured(c, stream))
+        return JG_OK;
     lru_entry *entry;
     status_text before;
     if (atomic_exchange(&d->tried, 1)) return JG_OK;
