@@ -8,7 +8,8 @@
 
 /* --- the list of dispatches whose kernel may be evicted --- */
 
-/* entry: the dispatch's own. Another thread that finds the problem in the map may link it before the one that has put it there. */
+/* entry: the dispatch's own. Another thread that finds the problem in the map may link it before the one that has put it
+ * there. */
 static void link_evictable(jg_context *c, dispatch *d, lru_entry *entry)
 {
     pthread_mutex_lock(&c->keep_lock);

@@ -1,6 +1,7 @@
-/* Products in CUDA graphs: what calls do while their stream is being captured, that the graphs then compute what was asked, and that
- * the kernels they hold stay loaded. On the software GPU, which refuses what a capture forbids and finds launches of unloaded
- * kernels; what a captured call may not do fails besides (FORBIDDEN). Loading and unloading meanwhile: test_capture_kernels.c. */
+/* Products in CUDA graphs: what calls do while their stream is being captured, that the graphs then compute what was asked,
+ * and that the kernels they hold stay loaded. On the software GPU, which refuses what a capture forbids
+ * and finds launches of unloaded kernels; what a captured call may not do fails besides (FORBIDDEN). Loading
+ * and unloading meanwhile: test_capture_kernels.c. */
 #include "warm_capture.h"
 
 enum { REPLAYS = 3 };
@@ -90,8 +91,8 @@ static void capture_products(jg_context *c, CUstream stream, CUstreamCaptureMode
 
 static void capture_in_all_modes(jg_compile policy)
 {
-    jg_context *c = warm_open((jg_options){.compile = policy, .resident = JG_RESIDENT_F32 | JG_RESIDENT_F16, .prewarm_problems = seen,
-                                           .prewarm_count = SEEN});
+    jg_context *c = warm_open((jg_options){.compile = policy, .resident = JG_RESIDENT_F32 | JG_RESIDENT_F16,
+                                           .prewarm_problems = seen, .prewarm_count = SEEN});
     CUstream stream = create_stream();
     for (int i = 0; i < MODES; i++) capture_products(c, stream, modes[i], i, policy == JG_COMPILE_WAIT);
     WORKS(gpu.destroy_stream(stream));

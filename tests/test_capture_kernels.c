@@ -1,5 +1,5 @@
-/* Kernels that CUDA graphs hold stay loaded, whatever becomes of the problem, the plan or the memory bounds; and kernels come and go
- * while a capture is under way without breaking it. On the software GPU: see test_capture.c. */
+/* Kernels that CUDA graphs hold stay loaded, whatever becomes of the problem, the plan or the memory bounds; and kernels come and
+ * go while a capture is under way without breaking it. On the software GPU: see test_capture.c. */
 #include "warm_capture.h"
 
 #include <pthread.h>
@@ -31,7 +31,8 @@ static jg_context *open_for(size_t kernels, jg_compile policy)
         assert_true(residents > 0);
         assert_status(jg_close(c), JG_OK);
     }
-    return warm_open((jg_options){.compile = policy, .resident = JG_RESIDENT_F32, .memory_max_kernels = (uint32_t)(residents + kernels)});
+    return warm_open((jg_options){.compile = policy, .resident = JG_RESIDENT_F32,
+                                  .memory_max_kernels = (uint32_t)(residents + kernels)});
 }
 
 /* The own kernel of a problem is ready for jg_poll. */
@@ -136,7 +137,7 @@ static void a_captured_generic_kernel_stays_too(void **state)
     make_products(c, x);
     product_make(&y, c, &generic, 1);
     assert_false(is_own(&y));
-    CUgraphExec first = capture_one(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, &x[0], NULL), second = capture_one(stream, modes[0], &y, NULL);
+    CUgraphExec first = capture_one(stream, modes[0], &x[0], NULL), second = capture_one(stream, modes[0], &y, NULL);
     assert_int_equal(warm_stats(c).launches_generic, 3);
     assert_int_equal(warm_stats(c).captured, 1);
     for (int i = 2; i < SEEN; i++) assert_true(is_own(&x[i]));
@@ -150,8 +151,8 @@ static void a_captured_generic_kernel_stays_too(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
-/* The graph has a generic kernel that nobody else has any more: not the problem that it was loaded for, nor the one that ran on it
- * and went over to its own. */
+/* The graph has a generic kernel that nobody else has any more: not the problem that it was loaded for, nor the one that ran on
+ * it and went over to its own. */
 static void a_captured_fallback_outlives_its_problem(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* jg_close while the worker is in each of its phases, on the fake driver: it comes back soon, calls no hook and no driver afterwards,
- * and what it abandons ends by itself. Phases in which something is compiled need NVRTC, and others planted kernels.
+/* jg_close while the worker is in each of its phases, on the fake driver: it comes back soon, calls no hook and no driver
+ * afterwards, and what it abandons ends by itself. Phases in which something is compiled need NVRTC, and others planted kernels.
  *
  * How long closing took at most is printed; only a generous bound is asserted. */
 #include "gemm_fixture.h"
@@ -139,9 +139,9 @@ static void plant_spec(void *user, const kernel_spec *spec)
     unsigned char cubin[1024];
     kernel_encode_key(spec, &key);
     kernel_format_name(spec, name);
-    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87", .label = "planted",
-                                 .provenance = "planted", .binary = cubin, .binary_bytes = fixture_cubin(name, cubin), .portable = "",
-                                 .portable_bytes = 0, .defines = "", .source = "none", .build_ms = 12};
+    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87",
+                                 .label = "planted", .provenance = "planted", .binary = cubin,
+                                 .binary_bytes = fixture_cubin(name, cubin), .source = "none", .build_ms = 12};
     assert_int_equal(store_put(user, &record, NULL), STORE_OK);
 }
 
@@ -237,7 +237,8 @@ static void closed_with_kernels_ready(void **state)
     (void)state;
     plant(32);
     live_through("with kernels ready", (life){.first = 1, .sizes = 31, .calls = 1}, short_delays, COUNT(short_delays));
-    live_through("with kernels taken", (life){.first = 1, .sizes = 31, .calls = 1, .waits = 1, .polls = 5}, short_delays, COUNT(short_delays));
+    live_through("with kernels taken", (life){.first = 1, .sizes = 31, .calls = 1, .waits = 1, .polls = 5}, short_delays,
+                 COUNT(short_delays));
 }
 
 static void closed_while_it_compiles(void **state)
@@ -247,7 +248,8 @@ static void closed_while_it_compiles(void **state)
     plant(0);
     live_through("while it compiles", (life){.sizes = 1, .calls = 2}, compile_delays, COUNT(compile_delays));
     live_through("when it has compiled", (life){.sizes = 1, .calls = 2, .waits = 1, .polls = 1}, compile_delays, 1);
-    live_through("while four threads compile", (life){.sizes = 6, .calls = 2, .threads = 4}, compile_delays, COUNT(compile_delays));
+    live_through("while four threads compile", (life){.sizes = 6, .calls = 2, .threads = 4}, compile_delays,
+                 COUNT(compile_delays));
 }
 
 static void closed_after_a_demand(void **state)
@@ -298,8 +300,9 @@ static void closed_side_by_side(void **state)
     memset(lives, 0, sizeof lives);
     for (int t = 0; t < SIDES; t++)
         for (int i = 0; i < LIVES; i++)
-            lives[t][i] = (life){.cache = fx.cache, .first = 1000 + 2 * i + t, .sizes = 2, .calls = 1 + i % 2, .threads = 1 + (unsigned)i % 2,
-                                 .delay_ms = compile_delays[i % COUNT(compile_delays)] / 2, .polls = 1, .nice = JG_NICE_INHERIT};
+            lives[t][i] = (life){.cache = fx.cache, .first = 1000 + 2 * i + t, .sizes = 2, .calls = 1 + i % 2,
+                                 .threads = 1 + (unsigned)i % 2, .delay_ms = compile_delays[i % COUNT(compile_delays)] / 2,
+                                 .polls = 1, .nice = JG_NICE_INHERIT};
     for (int t = 0; t < SIDES; t++) assert_int_equal(pthread_create(&threads[t], NULL, live_often, lives[t]), 0);
     for (int t = 0; t < SIDES; t++) pthread_join(threads[t], NULL);
     for (int t = 0; t < SIDES; t++)

@@ -1,5 +1,5 @@
-/* Many threads on one context, on the fake driver with planted kernels, and room for so few that kernels come and go all the time:
- * callers on streams of their own, one that polls, one that asks and prewarms. For ThreadSanitizer; and in the end what was
+/* Many threads on one context, on the fake driver with planted kernels, and room for so few that kernels come and go all the
+ * time: callers on streams of their own, one that polls, one that asks and prewarms. For ThreadSanitizer; and in the end what was
  * counted adds up, every result was right, and nothing was misused or leaked. With real kernels: test_streams_swgpu.c. */
 #include "gemm_fixture.h"
 
@@ -25,9 +25,9 @@ static void plant_spec(void *user, const kernel_spec *spec)
     unsigned char cubin[1024];
     kernel_encode_key(spec, &key);
     kernel_format_name(spec, name);
-    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87", .label = "planted",
-                                 .provenance = "planted", .binary = cubin, .binary_bytes = fixture_cubin(name, cubin), .portable = "",
-                                 .portable_bytes = 0, .defines = "", .source = "none", .build_ms = 12};
+    const store_record record = {.key = key.bytes, .key_bytes = sizeof key.bytes, .name = name, .target = "sm_87",
+                                 .label = "planted", .provenance = "planted", .binary = cubin,
+                                 .binary_bytes = fixture_cubin(name, cubin), .source = "none", .build_ms = 12};
     assert_int_equal(store_put(user, &record, NULL), STORE_OK);
 }
 
@@ -201,19 +201,20 @@ static void check_growth(const jg_stats *now, jg_stats *before)
 {
     const uint64_t rows[][2] = {
         {now->launches_own, before->launches_own}, {now->launches_generic, before->launches_generic}, {now->swaps, before->swaps},
-        {now->evictions, before->evictions},       {now->waits, before->waits},                       {now->captured, before->captured},
-        {now->memory_hits, before->memory_hits},   {now->disk_hits, before->disk_hits},
+        {now->evictions, before->evictions}, {now->waits, before->waits}, {now->captured, before->captured},
+        {now->memory_hits, before->memory_hits}, {now->disk_hits, before->disk_hits},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i][0] < rows[i][1]) note_failure("counter %d has fallen from %d to %d", (int)i, (int)rows[i][1], (int)rows[i][0]);
+        if (rows[i][0] < rows[i][1])
+            note_failure("counter %d has fallen from %d to %d", (int)i, (int)rows[i][1], (int)rows[i][0]);
     *before = *now;
 }
 
 /* That the test has met what it is about. */
 static int has_traffic(const jg_stats *s)
 {
-    return s->launches_own && s->launches_generic && s->swaps && s->evictions > 2 * ROOM && s->captured && shared.loaded && shared.swapped &&
-           shared.unloaded;
+    return s->launches_own && s->launches_generic && s->swaps && s->evictions > 2 * ROOM && s->captured && shared.loaded &&
+           shared.swapped && shared.unloaded;
 }
 
 static void *run_observer(void *argument)

@@ -1,6 +1,6 @@
-/* Many threads on one context with real kernels, on the software GPU: callers on streams of their own, one thread that polls, one that
- * asks and prewarms, and room for so few kernels that they come and go. Whichever kernel runs, a size's results are the same bits
- * as its first. More of this, and faster, with planted kernels: test_streams.c. */
+/* Many threads on one context with real kernels, on the software GPU: callers on streams of their own, one thread that polls,
+ * one that asks and prewarms, and room for so few kernels that they come and go. Whichever kernel runs, a size's results
+ * are the same bits as its first. More of this, and faster, with planted kernels: test_streams.c. */
 #include "warm_fixture.h"
 
 #include <pthread.h>

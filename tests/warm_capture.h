@@ -1,5 +1,5 @@
-/* Captures for tests of the library on the software GPU (warm_fixture.h): begun with what a captured call may not do made to fail,
- * ended as an executable graph, and replayed. */
+/* Captures for tests of the library on the software GPU (warm_fixture.h): begun with what a captured call may not do made to
+ * fail, ended as an executable graph, and replayed. */
 #ifndef JG_TESTS_WARM_CAPTURE_H
 #define JG_TESTS_WARM_CAPTURE_H
 

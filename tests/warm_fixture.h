@@ -1,5 +1,6 @@
 /* Common ground of the tests that run real kernels on the software GPU as a host application does: a cache file with kernels that
- * the real NVRTC has made, the driver's entry points, a primary context, contexts of the library, and products judged by the oracle.
+ * the real NVRTC has made, the driver's entry points, a primary context, contexts of the library, products judged by the
+ * oracle.
  *
  * JG_TEST_DRIVER names another driver, a real one, for the same tests on hardware; it takes no faults on demand and finds nothing.
  *
@@ -173,7 +174,8 @@ static inline int warm_test_teardown(void **state)
     const int left = gpu.release(0) != CUDA_SUCCESS || gpu.release(0) == CUDA_SUCCESS;
     gpu.findings(text, sizeof text, &now);
     if (left) print_error("the primary context was released too often, or not by all\n");
-    if (now - warm.findings != warm.expected) print_error("%u findings instead of %u:\n%s", now - warm.findings, warm.expected, text);
+    if (now - warm.findings != warm.expected)
+        print_error("%u findings instead of %u:\n%s", now - warm.findings, warm.expected, text);
     return left || now - warm.findings != warm.expected;
 }
 
@@ -240,7 +242,8 @@ static inline void product_upload(const product *x)
         void *to;
         const reference_matrix *from;
     } rows[] = {{x->a, &x->ref.a}, {x->b, &x->ref.b}, {x->c, &x->ref.c}};
-    for (size_t i = 0; i < 3; i++) assert_status(jg_copy(x->context, rows[i].to, rows[i].from->block, rows[i].from->block_bytes), JG_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_status(jg_copy(x->context, rows[i].to, rows[i].from->block, rows[i].from->block_bytes), JG_OK);
 }
 
 static inline void product_make_of(product *x, jg_context *c, const jg_problem *p, reference_fill fill, uint64_t seed)
@@ -278,8 +281,8 @@ static inline void product_refill(product *x, uint64_t seed)
 
 static inline jg_operands product_operands(const product *x, CUstream stream)
 {
-    return (jg_operands){(char *)x->a + x->ref.a.offset_bytes, (char *)x->b + x->ref.b.offset_bytes, (char *)x->c + x->ref.c.offset_bytes,
-                         &x->alpha, &x->beta, stream};
+    return (jg_operands){(char *)x->a + x->ref.a.offset_bytes, (char *)x->b + x->ref.b.offset_bytes,
+                         (char *)x->c + x->ref.c.offset_bytes, &x->alpha, &x->beta, stream};
 }
 
 static inline jg_status product_run(const product *x, CUstream stream)
@@ -294,8 +297,8 @@ static inline void product_check(product *x)
     assert_status(jg_copy(x->context, x->ref.c.block, x->c, x->ref.c.block_bytes), JG_OK);
     const reference_result r = reference_check(&x->ref, x->alpha, x->beta);
     if (r.failures || r.inexact || r.stray)
-        WARM_FAIL("%dx%dx%d: %d wrong elements, %d stray bytes; first: %g instead of %g", (int)x->ref.m, (int)x->ref.n, (int)x->ref.k,
-                  (int)(r.failures ? r.failures : r.inexact), (int)r.stray, r.got, r.expected);
+        WARM_FAIL("%dx%dx%d: %d wrong elements, %d stray bytes; first: %g instead of %g", (int)x->ref.m, (int)x->ref.n,
+                  (int)x->ref.k, (int)(r.failures ? r.failures : r.inexact), (int)r.stray, r.got, r.expected);
 }
 
 /* C on the device is what it was filled with. */
