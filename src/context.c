@@ -77,6 +77,8 @@ jg_status jg_open(const jg_options *options, jg_context **out)
 {
     if (!out) return status_set(JG_ERR_NULL, "jg_open: context is null");
     *out = NULL;
+    status_text before;
+    status_save(&before);
     exit_guard_watch_thread();
     jg_context *c = aligned_alloc(_Alignof(jg_context), sizeof *c);
     if (!c) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
@@ -99,6 +101,7 @@ jg_status jg_open(const jg_options *options, jg_context **out)
     }
     c->options.cache_path = c->options.factory_path = c->options.nvrtc_path = c->options.driver_path = NULL; /* the caller's */
     c->options.prewarm_problems = NULL;
+    status_restore(&before); /* what the files lacked, and was no failure, is not to be spoken of */
     *out = c;
     return JG_OK;
 }

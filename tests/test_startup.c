@@ -100,7 +100,10 @@ static void what_the_files_lack_the_worker_makes(void **state)
     options.worker.per_minute = 1;
     atomic_store(&nvrtc_double->accepts, 1);
     atomic_store(&nvrtc_double->holds, 1); /* so jg_open does not wait for it */
+    char before[1024];
+    snprintf(before, sizeof before, "%s", jg_last_error());
     jg_context *c = fixture_open_with(options);
+    assert_string_equal(jg_last_error(), before); /* nothing has failed */
     assert_int_equal(fx.fake->modules(), list.count - missing);
     assert_int_equal(fixture_stats(c).resident, list.count - missing);
     assert_int_equal(fixture_stats(c).compiles, 0);
