@@ -113,13 +113,15 @@ static jg_status add_generic_sets(work *w, const jg_prewarm_options *options)
     return v.status;
 }
 
-/* What the cache file remembers as missed, with the accesses that it was met with. */
+/* What the cache file remembers as missed, with the accesses that it was met with, but for what a measurement speaks against. */
 static jg_status add_misses(work *w)
 {
     jg_context *c = w->context;
     miss_list list;
     jg_status status = misses_read(c->images, c->device.limits.arch->number, &list);
     for (size_t i = 0; i < list.count && status == JG_OK; i++) {
+        const double gain = list.misses[i].gain;
+        if (gain > 0 && gain < PLAN_GAIN_WORTHWHILE) continue; /* measured: it is not worth its own kernel */
         item it;
         memset(&it, 0, sizeof it);
         it.problem = list.misses[i].key;

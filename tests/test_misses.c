@@ -417,6 +417,31 @@ static void what_was_missed_is_prewarmed(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* A problem that was met, and measured: the recorded gain decides here as it does in background mode. */
+static void a_measured_gain_decides_what_is_prewarmed(void **state)
+{
+    (void)state;
+    const jg_problem slow = square(8, JG_F32), fast = square(24, JG_F32);
+    plant_generic(fx.cache, COMMON_TYPES);
+    jg_context *c = fixture_open_with(background_options()); /* it can compile nothing */
+    for (int i = 0; i < 2; i++) {
+        launch(c, &slow, 1, 0, 0, 0);
+        launch(c, &fast, 1, 0, 0, 0);
+    }
+    settle(c);
+    assert_status(jg_close(c), JG_OK);
+    record(slow, 1.01);
+    record(fast, 1.03);
+    atomic_store(&nvrtc_double->accepts, 1);
+    c = open_small();
+    jg_prewarm_result r;
+    assert_status(jg_prewarm(c, NULL, 0, &(jg_prewarm_options){.from_misses = 1}, &r), JG_OK);
+    assert_int_equal(r.compiled, 1);
+    assert_true(fx.fake->is_loaded(fixture_name(&fast, JG_FORM_SPECIALISED)));
+    assert_false(fx.fake->is_loaded(fixture_name(&slow, JG_FORM_SPECIALISED)));
+    assert_status(jg_close(c), JG_OK);
+}
+
 static void an_empty_list_prewarms_nothing(void **state)
 {
     (void)state;
@@ -442,6 +467,7 @@ int main(void)
         BACKGROUND_TEST(a_gain_below_the_threshold_is_not_made),
         BACKGROUND_TEST(a_gain_above_it_is_made_whatever_the_estimate),
         BACKGROUND_TEST(what_was_missed_is_prewarmed),
+        BACKGROUND_TEST(a_measured_gain_decides_what_is_prewarmed),
         BACKGROUND_TEST(an_empty_list_prewarms_nothing),
     };
     return cmocka_run_group_tests_name("misses", tests, NULL, NULL);
