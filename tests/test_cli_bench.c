@@ -169,6 +169,7 @@ static void first_call(void **state)
     assert_int_equal(count("calls that waited"), 0);
     assert_int_equal(count("compiles during the calls"), 0);
     assert_int_equal(count("calls of jg_poll"), 4);
+    assert_int_equal(count("jg_poll with nothing to do: samples"), 4);
     assert_true(count("generic kernels loaded by jg_open") > 0);
     assert_null(find_count("sizes fed to the worker"));
     assert_string_equal(err, "");

@@ -274,12 +274,13 @@ static void report_counts(dispatch_run *d, const jg_stats *before)
 
 static void note_kernel(dispatch_run *d, const jg_plan_details *details)
 {
+    const char *alone = d->same.function ? "the same kernel with the same arguments"
+                                         : "a kernel of the same shape that does nothing";
     char problem[256] = "", text[1024];
     jg_problem_format(&d->run->args.problem, problem, sizeof problem, NULL);
-    snprintf(text, sizeof text, "The problem is %s, on %s. cuLaunchKernel alone launches %s. Threads: %zu; launches in a batch: %zu.",
-             problem, details->kernel,
-             d->same.function ? "the same kernel with the same arguments" : "a kernel of the same shape that does nothing",
-             d->threads, d->batch);
+    snprintf(text, sizeof text,
+             "The problem is %s, on %s. cuLaunchKernel alone launches %s. Threads: %zu; launches in a batch: %zu.", problem,
+             details->kernel, alone, d->threads, d->batch);
     bench_report_note(&d->run->report, text);
 }
 

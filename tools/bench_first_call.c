@@ -17,13 +17,15 @@
 #define SOFTWARE_DIMENSION 128
 #define P999_LIMIT_US 50.0
 #define MAX_LIMIT_US 500.0
+#define POLL_LIMIT_US 1.0
 
 /* Everything one measurement holds. */
 typedef struct first_call {
     bench_run *run;
     jg_problem *problems;
     double *us, *picked;      /* of each call; of some of them */
-    size_t count;
+    double *poll_us;          /* of each jg_poll that had nothing to do */
+    size_t count, idle_polls;
     bench_matrices matrices;
     CUstream stream;
     bench_busy busy;
@@ -50,7 +52,8 @@ static int draw_problems(first_call *f)
     f->problems = calloc(f->count, sizeof *f->problems);
     f->us = calloc(f->count, sizeof *f->us);
     f->picked = calloc(f->count, sizeof *f->picked);
-    if (!f->problems || !f->us || !f->picked) return bench_fail(run, "out of memory");
+    f->poll_us = calloc(f->count, sizeof *f->poll_us);
+    if (!f->problems || !f->us || !f->picked || !f->poll_us) return bench_fail(run, "out of memory");
     memset(f->us, 1, f->count * sizeof *f->us); /* pages that are there already take no time later */
     bench_sizes_init(&sizes, (uint64_t)run->args.seed, run->gpu.software ? SOFTWARE_DIMENSION : BENCH_SIZES_MAX_DIMENSION);
     int drawn = 0;
@@ -84,6 +87,7 @@ static void free_all(first_call *f)
     free(f->problems);
     free(f->us);
     free(f->picked);
+    free(f->poll_us);
 }
 
 static int prepare(first_call *f)
@@ -120,7 +124,10 @@ static int feed_worker(first_call *f)
 static int poll_library(first_call *f)
 {
     jg_poll_result result = {0};
+    const int64_t before_ns = bench_now_ns();
     const jg_status status = jg_poll(f->run->context, NULL, &result);
+    const double us = (double)(bench_now_ns() - before_ns) * 1e-3;
+    if (result.loaded + result.unloaded + result.left == 0) f->poll_us[f->idle_polls++] = us;
     f->polls++;
     f->swapped += result.swapped;
     return status == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(f->run, "jg_poll");
@@ -259,12 +266,14 @@ static int measure_library(first_call *f)
     if (bench_busy_stop(&f->busy) != JG_OK) status = bench_fail_status(run, "keeping the GPU busy");
 
     const bench_summary all = report_calls(f, &who);
+    const bench_summary polls = bench_report_series(&run->report, "jg_poll with nothing to do", f->poll_us, f->idle_polls);
     report_counts(f, &before, &after);
     if (status == BENCH_EXIT_DONE) status = finish_compiling(f, after.compiles - before.compiles);
     if (who.done > 0) {
         bench_report_target(&run->report, "p99.9 of a call for an unseen size", all.p999, "us", P999_LIMIT_US);
         bench_report_target(&run->report, "max of a call for an unseen size", all.max, "us", MAX_LIMIT_US);
     }
+    if (polls.n > 0) bench_report_target(&run->report, "jg_poll with nothing to do, median", polls.p50, "us", POLL_LIMIT_US);
     note_slowest(f, &who);
     if (after.waits > before.waits)
         status = bench_fail(run, "calls that waited for their kernel: %llu; does the cache file lack generic kernels? See --fill",
