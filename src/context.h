@@ -153,6 +153,10 @@ jg_status gemm_resolve(jg_context *c, const problem_key *key, jg_compile policy,
 /* Finds a problem in the map, else resolves it. `stream` is the one that the caller is going to launch on. */
 jg_status gemm_find(jg_context *c, const jg_problem *in, const problem_key *key, void *stream, lru_entry **entry, jg_source *source);
 
+/* Asks the worker for a kernel; key (may be null): of the problem. wanted: as for worker_demand. Where the worker cannot take it,
+ * that is counted, traced and said once. Returns 1 if it took it. */
+int gemm_demand(jg_context *c, const problem_key *key, const kernel_spec *spec, met *wanted, int generic_set);
+
 /* Launches what a problem has come down to and counts it, in the caller's slot if it has taken one (else null).
  * Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine);

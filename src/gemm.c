@@ -50,6 +50,13 @@ static void note_dropped(jg_context *c, const problem_key *key, const kernel_spe
         context_log(c, JG_LOG_WARNING, "the worker's queue is full; generic kernels go on serving (said once)");
 }
 
+int gemm_demand(jg_context *c, const problem_key *key, const kernel_spec *spec, met *wanted, int generic_set)
+{
+    if (worker_demand(c->worker, spec, wanted, generic_set) == JG_OK) return 1;
+    note_dropped(c, key, spec);
+    return 0;
+}
+
 HOT static void count_launch(jg_context *c, const lru_entry *entry, const binding *b, recent *mine)
 {
     const dispatch *d = lru_value(entry);
@@ -173,10 +180,8 @@ static jg_status leave_to_worker(jg_context *c, const problem_key *key, const ke
     const int is_generic = spec->form == JG_FORM_GENERIC;
     met *m = is_generic ? NULL : met_create(key, spec, 1);
     kernel_format_name(spec, name);
-    const int asked = worker_demand(c->worker, spec, m, is_generic) == JG_OK;
+    const char *then = gemm_demand(c, key, spec, m, is_generic) ? "makes" : "could not be asked to make";
     met_drop(m);
-    if (!asked) note_dropped(c, key, spec);
-    const char *then = asked ? "makes" : "could not be asked to make";
     if (is_generic)
         return status_set(JG_ERR_NOT_READY, "%s is not loaded; making it takes about %.0f ms, more than deadline_ms = %g allows; the "
                           "worker %s it for a later jg_poll", name, expected, c->options.deadline_ms, then);

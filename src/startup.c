@@ -36,7 +36,7 @@ static void load_generic(void *user, const kernel_spec *spec)
     } else if (status == JG_ERR_NOT_READY || status == JG_ERR_LOAD) {
         if (status == JG_ERR_LOAD) context_log(c, JG_LOG_WARNING, "%s", jg_last_error());
         if (!load->missing++) load->first_missing = *spec;
-        if (c->options.compile == JG_COMPILE_BACKGROUND) worker_demand(c->worker, spec, NULL, 1);
+        if (c->options.compile != JG_COMPILE_NEVER) gemm_demand(c, NULL, spec, NULL, 1);
     } else {
         load->status = status;
     }
@@ -100,7 +100,8 @@ static jg_status prepare(jg_context *c, const problem_key *key, int demand)
         lru_release(entry);
     } else if (status == JG_ERR_NOT_READY && demand) {
         met *m = met_create(key, &own.spec, 1);
-        status = m ? worker_demand(c->worker, &own.spec, m, 0) : status_set(JG_ERR_NO_MEMORY, "out of memory asking for a kernel");
+        if (!m) return status_set(JG_ERR_NO_MEMORY, "out of memory asking for a kernel");
+        gemm_demand(c, key, &own.spec, m, 0);
         met_drop(m);
     } else if (status == JG_ERR_LOAD) {
         context_log(c, JG_LOG_WARNING, "%s", jg_last_error());

@@ -4,6 +4,9 @@
 
 #include "misses.h"
 #include "options.h"
+#include "worker_state.h"
+
+#include <errno.h>
 
 static size_t generic_count;
 
@@ -409,9 +412,37 @@ static void the_most_used_are_made_first(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+static int refuse_thread(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+    (void)thread, (void)body, (void)argument;
+    return EAGAIN;
+}
+
+/* A worker that cannot start costs what it would have made, not the context. */
+static void without_a_worker_the_context_opens(void **state)
+{
+    (void)state;
+    const jg_problem list[] = {square(16, JG_F32), square(17, JG_F32)};
+    const size_t count = generic_set(COMMON_TYPES).count;
+    int (*const spawn)(pthread_t *, void *(*)(void *), void *) = worker_spawn;
+    worker_spawn = refuse_thread;
+    jg_options options = background_options();
+    options.prewarm_problems = list;
+    options.prewarm_count = 2;
+    jg_context *c = fixture_open_with(options);
+    assert_int_equal(fixture_stats(c).dropped, count + 2);
+    assert_int_equal(events_of(JG_EVENT_DROP), count + 2);
+    assert_string_equal(events_last(JG_EVENT_DROP).kernel, fixture_name(&list[1], JG_FORM_AUTO));
+    assert_int_equal(fx.logs[JG_LOG_WARNING], 1);
+    assert_says(fx.log, "cannot start the worker thread");
+    worker_spawn = spawn;
+    assert_status(jg_close(c), JG_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        BACKGROUND_TEST(without_a_worker_the_context_opens),
         TEST(a_list_is_loaded_or_made),
         TEST(other_modes_take_a_list_too),
         TEST(a_bad_problem_is_named),
