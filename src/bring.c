@@ -10,6 +10,7 @@
 typedef struct bringer {
     images *images;
     int sm;
+    atomic_int said_full;
 } bringer;
 
 /* Another process, or another context of this one, that is making the kernel just now will have stored it soon. */
@@ -49,10 +50,14 @@ static void record(void *user, met *const *mets, const uint64_t *counts, size_t 
 
 static void trace(void *user, jg_event event, const met *m, const kernel_spec *spec)
 {
+    bringer *b = user;
     char label[256] = "", name[KERNEL_NAME_BYTES] = "";
     if (m) problem_key_format(&m->key, label, sizeof label);
     if (spec) kernel_format_name(spec, name);
-    journal_trace(&((bringer *)user)->images->journal, &(jg_trace){event, label, name, 0});
+    if (event == JG_EVENT_DROP && !atomic_exchange(&b->said_full, 1))
+        journal_log(&b->images->journal, JG_LOG_WARNING, "options.worker.queue is full; %s and others go on with generic kernels "
+                    "until they are met again (said once)", label);
+    journal_trace(&b->images->journal, &(jg_trace){event, label, name, 0});
 }
 
 static void release(void *user)
@@ -66,7 +71,7 @@ jg_status bring_hooks(images *i, int sm, worker_hooks *out)
 {
     bringer *b = malloc(sizeof *b);
     if (!b) return status_set(JG_ERR_NO_MEMORY, "out of memory making a worker");
-    *b = (bringer){images_keep(i), sm};
+    *b = (bringer){.images = images_keep(i), .sm = sm};
     *out = (worker_hooks){.user = b, .bring = bring, .gain = gain, .record = record, .trace = trace, .release = release};
     return JG_OK;
 }
