@@ -8,7 +8,8 @@
 typedef struct nvrtc nvrtc;
 
 /* Opens NVRTC: `path` (null: the usual names, newest first, then the toolkit's folders). The library stays loaded
- * for the life of the process. Error: NO_NVRTC, the text listing what was tried. */
+ * for the life of the process. Errors: NO_NVRTC, the text listing what was tried; NO_MEMORY; CANCELLED if the process is
+ * leaving. */
 jg_status nvrtc_open(const char *path, nvrtc **out);
 void nvrtc_close(nvrtc *lib);
 
