@@ -1,11 +1,11 @@
 /* The worker's hooks: bytes from the files or the compiler, the list of misses, and what is told of it. See bring.h. */
 #include "bring.h"
 
+#include "cache/record.h"
 #include "misses.h"
 #include "status.h"
 
 #include <stdlib.h>
-#include <xxhash.h>
 
 typedef struct bringer {
     images *images;
@@ -19,7 +19,7 @@ static jg_status compile_claimed(images *i, const kernel_spec *spec, const char 
     kernel_key key;
     jg_source source;
     kernel_encode_key(spec, &key);
-    const uint64_t id = XXH64(key.bytes, sizeof key.bytes, 0);
+    const uint64_t id = record_id(key.bytes, sizeof key.bytes);
     if (i->claims && !claims_try(i->claims, id)) return images_get(i, spec, label, EFFORT_DISK, out, &source);
     jg_status status = images_get(i, spec, label, EFFORT_COMPILE_HERE, out, &source);
     if (i->claims) claims_release(i->claims, id);

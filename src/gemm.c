@@ -1,8 +1,9 @@
 /* The way of a call: validate, make the key, look it up, launch; on a miss choose among what is loaded, launch that, and tell
  * the worker. Only a call that may wait compiles or loads. */
+#include "clock.h"
 #include "context.h"
-#include "hot.h"
 #include "cpu.h"
+#include "hot.h"
 #include "status.h"
 
 #include <stdio.h>
@@ -166,13 +167,6 @@ static jg_status choose_waiting(jg_context *c, const problem_key *key, choice *c
     return status;
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 /* Not ready, and not waited for: the worker makes it. */
 static jg_status leave_to_worker(jg_context *c, const problem_key *key, const kernel_spec *spec, double expected)
 {
@@ -207,7 +201,7 @@ static jg_status choose_first_generic(jg_context *c, const problem_key *key, cho
 {
     char label[256];
     const plan *wanted = ch->has_generic ? &ch->generic : &ch->own;
-    const double deadline = c->options.deadline_ms, expected = images_expected_ms(c->images), start = now_ms();
+    const double deadline = c->options.deadline_ms, expected = images_expected_ms(c->images), start = clock_now_ms();
     if (wanted->spec.form != JG_FORM_GENERIC || (deadline > 0 && expected > deadline))
         return leave_to_worker(c, key, &wanted->spec, expected);
     problem_key_format(key, label, sizeof label);
@@ -215,7 +209,7 @@ static jg_status choose_first_generic(jg_context *c, const problem_key *key, cho
     RETURN_IF_ERROR(kernels_obtain(c, &wanted->spec, label, EFFORT_COMPILE, &ch->kernel, source));
     RETURN_IF_ERROR(kernels_keep(c, ch->kernel, &c->generic_resident));
     if (ch->has_generic) ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
-    say_waited(c, label, &wanted->spec, *source, now_ms() - start);
+    say_waited(c, label, &wanted->spec, *source, clock_now_ms() - start);
     return JG_OK;
 }
 
@@ -230,7 +224,7 @@ static jg_status refuse_unloaded(const choice *ch)
 /* Chooses and obtains. */
 static jg_status choose(jg_context *c, const problem_key *key, jg_compile policy, choice *ch, jg_source *source)
 {
-    const double start = now_ms();
+    const double start = clock_now_ms();
     *source = JG_SOURCE_MEMORY;
     RETURN_IF_ERROR(make_plans(c, key, ch));
     if (policy == JG_COMPILE_WAIT) {
@@ -242,7 +236,7 @@ static jg_status choose(jg_context *c, const problem_key *key, jg_compile policy
     }
     if (*source != JG_SOURCE_MEMORY) {
         atomic_fetch_add(&c->waits, 1);
-        context_trace(c, JG_EVENT_WAIT, key, &ch->chosen->spec, now_ms() - start);
+        context_trace(c, JG_EVENT_WAIT, key, &ch->chosen->spec, clock_now_ms() - start);
     }
     return JG_OK;
 }

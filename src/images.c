@@ -1,6 +1,7 @@
 /* The bytes of kernels: from the cache file, the factory file, or the compiler. See images.h. */
 #include "images.h"
 
+#include "cache/record.h"
 #include "hash.h"
 #include "options.h"
 #include "status.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 /* What a compile takes before any was seen, ms: the upper half of what NVRTC 13.0 needs for our templates. */
 #define EXPECTED_MS 300.0
@@ -140,7 +140,7 @@ static int read_from_files(images *i, const kernel_key *key, image *out)
 
 int images_have(images *i, const kernel_key *key)
 {
-    const uint64_t id = XXH64(key->bytes, sizeof key->bytes, 0);
+    const uint64_t id = record_id(key->bytes, sizeof key->bytes);
     int has = 0;
     if (i->store && store_has(i->store, id, &has) == STORE_OK && has) return 1;
     return i->factory && store_has(i->factory, id, &has) == STORE_OK && has;

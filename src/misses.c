@@ -1,6 +1,7 @@
 /* The list of misses: from mets and problems to rows of the store and back. See misses.h. */
 #include "misses.h"
 
+#include "cache/record.h"
 #include "context.h"
 #include "status.h"
 
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 /* How a problem is kept: a format number, then the bytes of its key. Another format is another row, and never misread. */
 #define FORMAT "jgmiss01"
@@ -36,7 +36,7 @@ void misses_add(images *i, int sm, met *const *mets, const uint64_t *counts, siz
     store_miss *misses = malloc(count * sizeof *misses);
     if (rows && misses) {
         for (size_t k = 0; k < count; k++)
-            fill_row(&rows[k], &misses[k], sm, &mets[k]->key, XXH64(mets[k]->kernel.bytes, sizeof mets[k]->kernel.bytes, 0), counts[k], 0);
+            fill_row(&rows[k], &misses[k], sm, &mets[k]->key, record_id(mets[k]->kernel.bytes, sizeof mets[k]->kernel.bytes), counts[k], 0);
         if (store_add_misses(i->store, misses, count) != STORE_OK) images_fault(i, i->store, "cannot write the list of misses");
     }
     free(rows);
@@ -124,7 +124,7 @@ jg_status jg_record_gain(jg_context *c, const jg_problem *in, double gain)
     RETURN_IF_ERROR(plan_choose(&p, key.access, gemm_planned_form(&p), &c->device.limits, &own));
     if (!c->images->store) return status_set(JG_ERR_FILE, "jg_record_gain: the context has no cache file");
     kernel_encode_key(&own.spec, &kernel);
-    fill_row(&r, &m, c->device.limits.arch->number, &key, XXH64(kernel.bytes, sizeof kernel.bytes, 0), 0, gain);
+    fill_row(&r, &m, c->device.limits.arch->number, &key, record_id(kernel.bytes, sizeof kernel.bytes), 0, gain);
     if (store_add_misses(c->images->store, &m, 1) != STORE_OK) return status_set(JG_ERR_FILE, "%s", store_error(c->images->store));
     return JG_OK;
 }

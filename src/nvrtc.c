@@ -2,6 +2,7 @@
  * Nothing here is linked against NVRTC, so that the library starts, and serves what is cached, without it. */
 #include "nvrtc_api.h"
 
+#include "clock.h"
 #include "exit_guard.h"
 #include "status.h"
 #include "text.h"
@@ -233,13 +234,6 @@ static nvrtcResult take(nvrtcResult (*get_size)(nvrtcProgram, size_t *), nvrtcRe
     return get(program, *data);
 }
 
-static double milliseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 typedef struct first_use {
     nvrtc *lib;
     int arch, done;
@@ -285,7 +279,7 @@ static jg_status compile_guarded(nvrtc *lib, const char *source, const char *nam
     const char *options[] = {arch_option, "--std=c++14", "--fmad=false", "--generate-line-info"};
     const int option_count = line_info ? 4 : 3;
 
-    double start = milliseconds();
+    double start = clock_now_ms();
     nvrtcProgram program = NULL;
     nvrtcResult result = lib->create(&program, source, name, 0, NULL, NULL);
     if (result != NVRTC_SUCCESS)
@@ -298,7 +292,7 @@ static jg_status compile_guarded(nvrtc *lib, const char *source, const char *nam
     out->cubin = cubin;
     if (result == NVRTC_SUCCESS) result = take(lib->ptx_size, lib->ptx, program, &out->ptx, &out->ptx_bytes);
     if (result == NVRTC_SUCCESS && out->ptx_bytes) out->ptx_bytes--; /* NVRTC counts the final 0 */
-    out->compile_ms = milliseconds() - start;
+    out->compile_ms = clock_now_ms() - start;
     jg_status status = JG_OK;
     if (result != NVRTC_SUCCESS) {
         status = failure(lib, program, result, name);

@@ -1,4 +1,5 @@
 /* jg_poll: the one place between jg_open and jg_close where kernels come and go by themselves. */
+#include "clock.h"
 #include "context.h"
 #include "status.h"
 
@@ -7,13 +8,6 @@
 
 #define DEFAULT_MAX_KERNELS 8u
 #define DEFAULT_MAX_MS 1.0
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* Puts a loaded kernel in the place of the fallbacks of the problems that want it. Takes the pin over. */
 static jg_status adopt(jg_context *c, const ready_kernel *r, lru_entry *kernel, jg_poll_result *result)
@@ -68,7 +62,7 @@ static void note(first_failure *first, jg_status status)
 static void trim(jg_context *c, size_t most, double end, int must, size_t *unloaded, first_failure *first)
 {
     size_t one = 1;
-    while (one && *unloaded < most && ((must && !*unloaded) || now_ms() < end)) {
+    while (one && *unloaded < most && ((must && !*unloaded) || clock_now_ms() < end)) {
         note(first, dispatch_trim_kernels(c, 1, &one));
         *unloaded += one;
     }
@@ -86,11 +80,11 @@ jg_status jg_poll(jg_context *c, const jg_poll_limits *bounds, jg_poll_result *r
     if (!list && !lru_over(c->kernels)) return JG_OK;
 
     const size_t most = bounds && bounds->max_kernels ? bounds->max_kernels : DEFAULT_MAX_KERNELS;
-    const double end = now_ms() + (bounds && bounds->max_ms > 0 ? bounds->max_ms : DEFAULT_MAX_MS);
+    const double end = clock_now_ms() + (bounds && bounds->max_ms > 0 ? bounds->max_ms : DEFAULT_MAX_MS);
     first_failure first;
     first.status = JG_OK;
     size_t taken = 0;
-    while (list && taken < most && (!taken || now_ms() < end)) {
+    while (list && taken < most && (!taken || clock_now_ms() < end)) {
         ready_kernel *next = list->next;
         note(&first, take_in(c, list, result));
         ready_free(list);

@@ -4,6 +4,7 @@
  * pushed by compare-and-swap and emptied by exchange (so nothing can be popped and pushed again under a pusher's eyes). */
 #include "worker_state.h"
 
+#include "clock.h"
 #include "compile.h"
 #include "status.h"
 
@@ -15,14 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static double monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-double (*worker_now_ms)(void) = monotonic_ms;
+double (*worker_now_ms)(void) = clock_now_ms;
 int (*worker_spawn)(pthread_t *thread, void *(*body)(void *), void *argument) = compile_spawn;
 double worker_stop_ms = 50;
 double worker_nap_ms = 10;
@@ -263,7 +257,7 @@ static int is_idle(worker *w, uint64_t asked)
 
 int worker_wait_idle(worker *w, double timeout_ms)
 {
-    const double end = timeout_ms > 0 ? monotonic_ms() + timeout_ms : INFINITY;
+    const double end = timeout_ms > 0 ? clock_now_ms() + timeout_ms : INFINITY;
     if (w->process != getpid()) return 1;
     pthread_mutex_lock(&w->lock);
     const uint64_t asked = ++w->record_asked;
@@ -272,10 +266,10 @@ int worker_wait_idle(worker *w, double timeout_ms)
     sem_post(&w->wake); /* also from a nap */
     int idle, expired = 0;
     while (!(idle = is_idle(w, asked) || atomic_load(&w->start) == START_NONE) && !expired) {
-        const double until = fmin(end, monotonic_ms() + SLICE_MS);
+        const double until = fmin(end, clock_now_ms() + SLICE_MS);
         const struct timespec then = {(time_t)(until / 1e3), (long)(fmod(until, 1e3) * 1e6)};
         pthread_cond_timedwait(&w->rested, &w->lock, &then);
-        expired = monotonic_ms() >= end;
+        expired = clock_now_ms() >= end;
     }
     w->waiting--;
     pthread_mutex_unlock(&w->lock);
@@ -376,7 +370,7 @@ static void join_threads(worker *w, double end)
     unsigned joined = 0;
     double pause = 0.05;
     while (join_ended(w, &joined) > 0) {
-        if (monotonic_ms() >= end && atomic_load(&w->hook_gate) == WORKER_CLOSED) break;
+        if (clock_now_ms() >= end && atomic_load(&w->hook_gate) == WORKER_CLOSED) break;
         nap(pause);
         pause = fmin(pause * 1.5, 1);
     }
@@ -389,7 +383,7 @@ static void join_threads(worker *w, double end)
 static int lock_until(worker *w, double end)
 {
     while (pthread_mutex_trylock(&w->lock) != 0) {
-        if (monotonic_ms() >= end) return 0;
+        if (clock_now_ms() >= end) return 0;
         nap(0.2);
     }
     return 1;
@@ -398,7 +392,7 @@ static int lock_until(worker *w, double end)
 void worker_stop(worker *w)
 {
     if (!w || w->process != getpid()) return;
-    const double end = monotonic_ms() + worker_stop_ms;
+    const double end = clock_now_ms() + worker_stop_ms;
     atomic_fetch_or(&w->hook_gate, WORKER_CLOSED);
     for (unsigned i = 0; i < WORKER_MAX_THREADS; i++) {
         sem_post(&w->wake);
