@@ -1,0 +1,55 @@
+/* The result of a run of jitgemm-bench as one JSON document: what --json prints, --html draws, --save merges, --against judges.
+ *
+ *     {
+ *       "format": "jitgemm-bench result", "format_version": 1,
+ *       "version": "0.1.0",                     the library's
+ *       "commands": ["first-call", "common16"], in the order in which they ran
+ *       "started": "2026-01-31T12:00:00Z",
+ *       "environment": {...},                   flat; strings, numbers and booleans; what is unknown is left out. At least
+ *                                               "device", "arch" (90), "software" (the software GPU: there are no times)
+ *       "ceilings": [{"name": "memory", "unit": "GB/s", "value": 4200.5, "how": "copy"}, ...],
+ *           names: "memory", "l2" (GB/s), and one for each element type, "f16" (TFLOP/s); more than one of a name may be there,
+ *           measured in several ways: the largest counts
+ *       "rows": [{
+ *           "suite": "layers", "list": "resnet50", "problem": "196x768x768:f16",
+ *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "data": "resident" or "rotated",
+ *           "kernel": "jg_sm90_mma_...",        ours
+ *           "flops": 231211008, "bytes": 1782144,      of one product: 2 m n k; A, B and C once each
+ *           "contestants": [
+ *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
+ *               {"name": "cublas", "us": {...}}, {"name": "lt first", ...}, {"name": "lt best", ...},
+ *               {"name": "lt best", "refused": "why"}, ...],
+ *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
+ *           "ratio_p": 0.0001,                  probability of such a difference by chance (Mann-Whitney U)
+ *           "roofline_percent": 41.5, "bound": "compute", "memory" or "l2",
+ *           "check": {"reference": 0.21, "peer": 0.3},  largest error / what is allowed; wrong above 1
+ *           "counters": {"instructions": 12345, ...}    on the software GPU, instead of every "us"
+ *       }, ...],
+ *       "summaries": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 0.4, "best": 2.5}, ...],
+ *       "compiles": [{"problem": "64:f16", "kernel": "jg_...", "ms": 121.5}, ...],
+ *       "series": [{"command": "first-call", "name": "jitgemm", "unit": "us", "n": 20000, "min": 1.1, "p25": .., "p50": .., "p75": ..,
+ *                   "p99": .., "p99.9": .., "max": 215.0, "histogram": [[1.0, 17], [1.19, 230], ...]}, ...],
+ *           histogram: pairs of lower edge and number; an edge is the upper one of the pair before; empty ones are left out
+ *           (so the width is not the distance: BENCH_HISTOGRAM_STEP is)
+ *       "counts": [{"command": "first-call", "name": "compiles", "value": 3}, ...],
+ *       "targets": [{"command": .., "name": .., "unit": "us", "value": 29.0, "limit": 50, "met": true}, ...],
+ *       "notes": ["..."], "missed": 0, "interrupted": false,
+ *       "drift": {"base": "BASE.json", "base_started": .., "base_runs": 10, "runs": 10, "percent": 3, "p": 0.01,
+ *           "changed": [{"what": "driver", "base": "13000", "now": "13010"}, ...],
+ *           "rows": [{"name": "common16 64:f16 resident", "unit": "us", "base": 2.1, "now": 2.4, "change_percent": 14.3, "p": .., "p_adjusted": ..,
+ *                     "verdict": "slower", "faster" or "same"}, ...],
+ *           "missing": ["name", ...], "new": ["name", ...], "slower": 1, "faster": 0}
+ *     }
+ *
+ * Arrays that would be empty may be left out. */
+#ifndef JG_TOOLS_BENCH_RESULT_H
+#define JG_TOOLS_BENCH_RESULT_H
+
+#define BENCH_RESULT_FORMAT "jitgemm-bench result"
+#define BENCH_BASELINE_FORMAT "jitgemm-bench baseline"
+#define BENCH_RESULT_FORMAT_VERSION 1
+
+/* Each bin of a histogram is this many times as wide as the one before: 2 to the power of 1/4. */
+#define BENCH_HISTOGRAM_STEP 1.189207115002721
+
+#endif
