@@ -258,8 +258,11 @@ typedef struct jg_worker_options {
 /* Options of jg_open; zero for every default. Strings are copied.
  *
  * arch: compute capability to plan and compile for, as a number (87 for sm_87). 0: the device's
- *     own; on the cpu device 87. On a CUDA device it must be 0 or the device's own.
- * sm_count: number of multiprocessors to plan for on the cpu device; 0: the arch table's.
+ *     own; on the cpu device 87. A CUDA device also takes an older one: plans keep to the older chip's instructions and
+ *     limits, and the driver compiles the kernels' PTX when they are loaded (about 50 ms each), to try on one chip how
+ *     another one's kernels do.
+ * sm_count: number of multiprocessors to plan for, e.g. those of a green context; 0: the device's; on the cpu device
+ *     the arch table's. At most the device's.
  * cache_path: cache file; null: $JITGEMM_CACHE, else ${XDG_CACHE_HOME:-$HOME/.cache}/jitgemm/kernels.db;
  *     "" : memory only.
  * cache_max_bytes: cap of the cache file's content; 0: 256 MiB.

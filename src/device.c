@@ -45,7 +45,6 @@ static jg_status read_limits(device *dev)
     }
     RETURN_IF_ERROR(limits_of_arch(major * 10 + minor, 0, &dev->limits));
     dev->number = major * 10 + minor;
-    dev->exact = dev->limits.arch->number == dev->number;
     limits *l = &dev->limits;
     const struct {
         CUdevice_attribute attribute;
@@ -64,6 +63,42 @@ static jg_status read_limits(device *dev)
         if (dev->driver->device_attribute(&value, rows[i].attribute, dev->ordinal) == CUDA_SUCCESS && value > 0)
             *rows[i].value = value;
     }
+    return JG_OK;
+}
+
+static void lower(int *value, int bound)
+{
+    if (*value > bound) *value = bound;
+}
+
+/* Plans for an older chip: its instructions and its limits, where those are the tighter ones. */
+static jg_status plan_as_elder(device *dev, int number)
+{
+    const arch *row = arch_find(number);
+    limits *l = &dev->limits;
+    if (number > dev->number || (row && row->number != number))
+        return status_set(JG_ERR_ARCH, "options.arch is %d but the device is sm_%d, which runs code of its own and of older "
+                          "architectures only; set device = JG_DEVICE_CPU to compile for another one", number, dev->number);
+    limits elder;
+    RETURN_IF_ERROR(limits_of_arch(number, 0, &elder));
+    l->arch = row;
+    lower(&l->shared_per_sm, elder.shared_per_sm);
+    lower(&l->shared_per_block, elder.shared_per_block);
+    lower(&l->registers_per_sm, elder.registers_per_sm);
+    lower(&l->threads_per_sm, elder.threads_per_sm);
+    lower(&l->blocks_per_sm, elder.blocks_per_sm);
+    return JG_OK;
+}
+
+/* What the options narrow down. */
+static jg_status narrow_limits(device *dev, const jg_options *options)
+{
+    if (options->arch && options->arch != dev->number) RETURN_IF_ERROR(plan_as_elder(dev, options->arch));
+    if (options->sm_count > dev->limits.sm_count)
+        return status_set(JG_ERR_VALUE, "options.sm_count is %d but the device has %d multiprocessors", options->sm_count,
+                          dev->limits.sm_count);
+    if (options->sm_count) dev->limits.sm_count = options->sm_count;
+    dev->exact = dev->limits.arch->number == dev->number;
     return JG_OK;
 }
 
@@ -92,11 +127,7 @@ static jg_status open_cuda(const jg_options *options, const char *driver_path, d
     RETURN_IF_ERROR(driver_open(driver_path, &dev->driver));
     jg_status status = bind_context(dev);
     if (status == JG_OK) status = read_limits(dev);
-    if (status == JG_OK && options->arch && options->arch != dev->number)
-        status = status_set(JG_ERR_ARCH, "options.arch is %d but the device is sm_%d; "
-                            "set device = JG_DEVICE_CPU to compile for another one", options->arch, dev->number);
-    if (status == JG_OK && options->sm_count)
-        status = status_set(JG_ERR_VALUE, "options.sm_count is only for the cpu device");
+    if (status == JG_OK) status = narrow_limits(dev, options);
     if (status != JG_OK) device_close(dev);
     return status;
 }

@@ -19,7 +19,7 @@ typedef struct device {
     CUcontext context;
     CUdevice ordinal;
     int retained;            /* we hold a reference to the primary context */
-    int number;              /* the chip's own, e.g. 121 where the table row is sm_120 */
+    int number;              /* the chip's own, e.g. 121 where the table row is sm_120, or the options ask for an older one */
     int exact;               /* both are the same, so cubins run */
     limits limits;
 } device;

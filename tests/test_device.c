@@ -89,7 +89,7 @@ static void a_newer_chip_is_planned_for_as_its_elder(void **state)
     options.arch = 88; /* the device's own number, though the table has no row for it */
     assert_status(device_open(&options, fake_path(), &d), JG_OK);
     device_close(&d);
-    options.arch = 87;
+    options.arch = 89; /* a row, but of a younger chip */
     assert_status(device_open(&options, fake_path(), &d), JG_ERR_ARCH);
     fx.fake->set_capability(61);
     assert_status(device_open(&as_auto, fake_path(), &d), JG_ERR_ARCH);
@@ -107,9 +107,10 @@ static void a_wrong_arch_or_sm_count_is_refused(void **state)
     options.arch = 87;
     assert_status(device_open(&options, fake_path(), &d), JG_OK);
     device_close(&d);
-    options.sm_count = 8;
+    options.sm_count = 17; /* the double has 16 */
     assert_status(device_open(&options, fake_path(), &d), JG_ERR_VALUE);
-    assert_says(jg_last_error(), "options.sm_count");
+    assert_says(jg_last_error(), "options.sm_count is 17 but the device has 16");
+    options.sm_count = 8;
     options.device = JG_DEVICE_CPU;
     options.arch = 90;
     assert_status(device_open(&options, fake_path(), &d), JG_OK);
@@ -117,6 +118,38 @@ static void a_wrong_arch_or_sm_count_is_refused(void **state)
     assert_int_equal(d.limits.arch->number, 90);
     assert_int_equal(d.limits.sm_count, 8);
     options.arch = 12;
+    assert_status(device_open(&options, fake_path(), &d), JG_ERR_ARCH);
+}
+
+/* On request a large chip is planned for as a small one: the narrower limits of both, PTX instead of cubins. */
+static void a_chip_can_be_planned_for_as_an_older_one(void **state)
+{
+    (void)state;
+    device d;
+    jg_options options = as_cuda;
+    fx.fake->set_capability(90);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 * 1024);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 32768);
+    options.arch = 87;
+    options.sm_count = 16;
+    assert_status(device_open(&options, fake_path(), &d), JG_OK);
+    assert_int_equal(d.limits.arch->number, 87);
+    assert_int_equal(d.number, 90);
+    assert_false(d.exact);
+    assert_int_equal(d.limits.sm_count, 16);
+    assert_int_equal(d.limits.shared_per_block, 163 * 1024);
+    assert_int_equal(d.limits.threads_per_sm, 1536);
+    assert_int_equal(d.limits.registers_per_sm, 32768);
+    device_close(&d);
+    options.arch = 0;
+    assert_status(device_open(&options, fake_path(), &d), JG_OK);
+    assert_true(d.exact);
+    assert_int_equal(d.limits.sm_count, 16);
+    assert_int_equal(d.limits.shared_per_block, 227 * 1024);
+    device_close(&d);
+    options.arch = 88; /* a number without a row of its own */
     assert_status(device_open(&options, fake_path(), &d), JG_ERR_ARCH);
 }
 
@@ -201,7 +234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(limits_come_from_the_table), FIXTURE_TEST(the_current_context_is_bound),
         FIXTURE_TEST(else_the_primary_context_is_retained), FIXTURE_TEST(the_devices_own_limits_win),
-        FIXTURE_TEST(a_newer_chip_is_planned_for_as_its_elder), FIXTURE_TEST(a_wrong_arch_or_sm_count_is_refused),
+        FIXTURE_TEST(a_newer_chip_is_planned_for_as_its_elder), FIXTURE_TEST(a_chip_can_be_planned_for_as_an_older_one),
+        FIXTURE_TEST(a_wrong_arch_or_sm_count_is_refused),
         FIXTURE_TEST(auto_takes_the_cpu_where_there_is_no_gpu), FIXTURE_TEST(a_gpu_that_fails_is_an_error),
         FIXTURE_TEST(entering_pushes_only_where_needed),
     };
