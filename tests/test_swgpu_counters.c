@@ -1,9 +1,12 @@
 /* Golden counters: what the software GPU counts for a set of products must be what tests/golden/counters.txt says, so that a
  * change that adds memory sectors, bank conflicts or barriers shows at once, with both values.
  *
- * Memory traffic, bank conflicts, barriers and mma come from the templates alone and are compared exactly. How many other
- * instructions there are, and loads that may be hoisted, is the compiler's affair too, and not even the same in each
- * process: those may be off by 10 percent, and are compared only under the NVRTC that the file was written with.
+ * Memory traffic, stores' bank conflicts, barriers and mma come from the templates alone and are compared exactly. How many
+ * other instructions there are, and loads from shared memory that may be hoisted or split, is the compiler's affair too, and
+ * not even the same in each process: those may be off by 10 percent, and are compared only under the NVRTC that the file was
+ * written with. Where the compiler splits a vector load its halves may conflict (once in several hundred compiles there were
+ * 8,192 cycles of that in 262,144): conflicts of loads may be off by 5 percent of the cycles that loads take; a layout that
+ * conflicts costs far more.
  * JG_GOLDEN_WRITE=1 writes the file anew. */
 #include "jitgemm.h"
 
@@ -26,12 +29,16 @@ static const char *const products[] = {
 #define PRODUCTS (sizeof products / sizeof products[0])
 static const char *const devices[] = {"orin-agx", "h200"};
 
-/* name, percent that it may be off because the compiler has a say in it */
-#define COUNTERS(X)                                                                                                    \
-    X(blocks, 0) X(global_load_requests, 0) X(global_load_sectors, 0) X(global_store_requests, 0) X(global_store_sectors, 0) \
-    X(shared_load_requests, 10) X(shared_load_cycles, 10) X(shared_load_conflicts, 0) X(shared_store_requests, 0)        \
-    X(shared_store_cycles, 0) X(shared_store_conflicts, 0) X(barriers, 0) X(mma, 0) X(fma, 0) X(copy, 0)               \
-    X(instructions, 10) X(branch, 10) X(divergent_branches, 10)
+/* name, percent that it may be off because the compiler has a say in it, of which golden value */
+#define COUNTERS(X) \
+    X(blocks, 0, blocks) X(global_load_requests, 0, global_load_requests) \
+    X(global_load_sectors, 0, global_load_sectors) X(global_store_requests, 0, global_store_requests) \
+    X(global_store_sectors, 0, global_store_sectors) X(shared_load_requests, 10, shared_load_requests) \
+    X(shared_load_cycles, 10, shared_load_cycles) X(shared_load_conflicts, 5, shared_load_cycles) \
+    X(shared_store_requests, 0, shared_store_requests) X(shared_store_cycles, 0, shared_store_cycles) \
+    X(shared_store_conflicts, 0, shared_store_conflicts) X(barriers, 0, barriers) X(mma, 0, mma) X(fma, 0, fma) \
+    X(copy, 0, copy) X(instructions, 10, instructions) X(branch, 10, branch) \
+    X(divergent_branches, 10, divergent_branches)
 
 static char compiler[64]; /* "NVRTC 13.0" */
 
@@ -82,7 +89,7 @@ static int count(const char *device, const char *text, jg_counters *c)
 static size_t format(char *line, size_t size, const char *device, const char *text, const jg_counters *c)
 {
     int n = snprintf(line, size, "%s %s", device, text);
-#define PUT(name, percent) n += snprintf(line + n, size - (size_t)n, " " #name "=%llu", (unsigned long long)c->name);
+#define PUT(name, percent, whole) n += snprintf(line + n, size - (size_t)n, " " #name "=%llu", (unsigned long long)c->name);
     COUNTERS(PUT)
 #undef PUT
     return (size_t)n;
@@ -97,17 +104,18 @@ static long long golden_value(const char *line, const char *name)
     return at ? atoll(at + strlen(word)) : -1;
 }
 
-static int is_off(long long value, long long golden, int percent)
+static int is_off(long long value, long long golden, int percent, long long whole)
 {
     const long long difference = value > golden ? value - golden : golden - value;
-    return golden < 0 || difference * 100 > golden * percent;
+    return golden < 0 || whole < 0 || difference * 100 > whole * percent;
 }
 
 static int compare(const char *golden, const char *device, const char *text, const jg_counters *c, int same_compiler)
 {
     int different = 0;
-#define CHECK(name, percent)                                                                                           \
-    if ((!percent || same_compiler) && is_off((long long)c->name, golden_value(golden, #name), percent)) {             \
+#define CHECK(name, percent, whole)                                                                                    \
+    if ((!percent || same_compiler) &&                                                                                 \
+        is_off((long long)c->name, golden_value(golden, #name), percent, golden_value(golden, #whole))) {              \
         printf("FAIL %s %s: %s is %llu, was %lld\n", device, text, #name, (unsigned long long)c->name, golden_value(golden, #name)); \
         different++;                                                                                                   \
     }
