@@ -234,6 +234,10 @@ static nvrtcResult take(nvrtcResult (*get_size)(nvrtcProgram, size_t *), nvrtcRe
     return get(program, *data);
 }
 
+/* From here on NVRTC may keep what it compiled in a folder of its own in the user's home. Our cache file does that, within its
+ * bounds; a second copy would only wear the medium. */
+#define FIRST_WITH_CACHE 12090
+
 typedef struct first_use {
     nvrtc *lib;
     int arch, done;
@@ -276,8 +280,10 @@ static jg_status compile_guarded(nvrtc *lib, const char *source, const char *nam
     char arch_option[48];
     snprintf(arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
     /* Contraction off: see `scaled` in templates/common.cuh. */
-    const char *options[] = {arch_option, "--std=c++14", "--fmad=false", "--generate-line-info"};
-    const int option_count = line_info ? 4 : 3;
+    const char *options[5] = {arch_option, "--std=c++14", "--fmad=false"};
+    int option_count = 3;
+    if (lib->number >= FIRST_WITH_CACHE) options[option_count++] = "--no-cache";
+    if (line_info) options[option_count++] = "--generate-line-info";
 
     double start = clock_now_ms();
     nvrtcProgram program = NULL;
@@ -299,7 +305,8 @@ static jg_status compile_guarded(nvrtc *lib, const char *source, const char *nam
         image_free(out);
     } else {
         snprintf(out->provenance, sizeof out->provenance, "NVRTC %d.%d %s %s %s%s%s", lib->number / 1000,
-                 lib->number % 1000 / 10, options[0], options[1], options[2], line_info ? " " : "", line_info ? options[3] : "");
+                 lib->number % 1000 / 10, options[0], options[1], options[2], line_info ? " " : "",
+                 line_info ? "--generate-line-info" : "");
     }
     lib->destroy(&program);
     return status;
