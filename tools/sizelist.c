@@ -58,15 +58,27 @@ int sizelist_add(sizelist *list, const char *text, const jg_problem *defaults, s
     return 0;
 }
 
-/* What read_line met. */
-typedef enum line_kind { LINE_TEXT, LINE_END_OF_FILE, LINE_TOO_LONG, LINE_HAS_NUL } line_kind;
+/* Where lines come from: a file or, if that is null, a text. */
+typedef struct source {
+    FILE *file;
+    const char *text;
+} source;
 
-static line_kind read_line(FILE *file, char line[SIZELIST_LINE_MAX + 1])
+static int next_byte(source *from)
+{
+    if (from->file) return getc(from->file);
+    return *from->text ? (unsigned char)*from->text++ : EOF;
+}
+
+/* What read_line met. */
+typedef enum line_kind { LINE_TEXT, LINE_END, LINE_TOO_LONG, LINE_HAS_NUL } line_kind;
+
+static line_kind read_line(source *from, char line[SIZELIST_LINE_MAX + 1])
 {
     size_t length = 0;
-    int c = getc(file);
-    if (c == EOF) return LINE_END_OF_FILE;
-    for (; c != EOF && c != '\n'; c = getc(file)) {
+    int c = next_byte(from);
+    if (c == EOF) return LINE_END;
+    for (; c != EOF && c != '\n'; c = next_byte(from)) {
         if (c == 0) return LINE_HAS_NUL;
         if (length == SIZELIST_LINE_MAX) return LINE_TOO_LONG;
         line[length++] = (char)c;
@@ -86,13 +98,13 @@ static char *trim(char *line)
     return line;
 }
 
-static int read_lines(sizelist *list, FILE *file, const char *name, const jg_problem *defaults, size_t default_count)
+static int read_lines(sizelist *list, source from, const char *name, const jg_problem *defaults, size_t default_count)
 {
     char line[SIZELIST_LINE_MAX + 1];
     for (unsigned long number = 1;; number++) {
-        switch (read_line(file, line)) {
-        case LINE_END_OF_FILE:
-            return ferror(file) ? fail(list, "%s: %s", name, strerror(errno)) : 0;
+        switch (read_line(&from, line)) {
+        case LINE_END:
+            return from.file && ferror(from.file) ? fail(list, "%s: %s", name, strerror(errno)) : 0;
         case LINE_TOO_LONG:
             return fail(list, "%s:%lu: the line is longer than %d bytes", name, number, SIZELIST_LINE_MAX);
         case LINE_HAS_NUL:
@@ -100,7 +112,7 @@ static int read_lines(sizelist *list, FILE *file, const char *name, const jg_pro
         case LINE_TEXT:
             break;
         }
-        if (ferror(file)) return fail(list, "%s: %s", name, strerror(errno));
+        if (from.file && ferror(from.file)) return fail(list, "%s: %s", name, strerror(errno));
         const char *text = trim(line);
         if (*text == 0) continue;
         if (text[strcspn(text, BLANKS)] != 0)
@@ -115,12 +127,17 @@ static int read_lines(sizelist *list, FILE *file, const char *name, const jg_pro
 
 int sizelist_read(sizelist *list, const char *path, const jg_problem *defaults, size_t default_count)
 {
-    if (strcmp(path, "-") == 0) return read_lines(list, stdin, "standard input", defaults, default_count);
+    if (strcmp(path, "-") == 0) return read_lines(list, (source){.file = stdin}, "standard input", defaults, default_count);
     FILE *file = fopen(path, "re");
     if (!file) return fail(list, "%s: %s", path, strerror(errno));
-    int result = read_lines(list, file, path, defaults, default_count);
+    int result = read_lines(list, (source){.file = file}, path, defaults, default_count);
     fclose(file);
     return result;
+}
+
+int sizelist_read_text(sizelist *list, const char *name, const char *text, const jg_problem *defaults, size_t default_count)
+{
+    return read_lines(list, (source){.text = text}, name, defaults, default_count);
 }
 
 int sizelist_type(const char *word, size_t length, jg_problem *problem)

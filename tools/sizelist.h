@@ -28,6 +28,9 @@ int sizelist_add(sizelist *list, const char *text, const jg_problem *defaults, s
  * (without LINE where the file as a whole cannot be read); the problems of earlier lines stay in the list. */
 int sizelist_read(sizelist *list, const char *path, const jg_problem *defaults, size_t default_count);
 
+/* The same for a list that is in memory, ended by 0; errors begin with `name` instead of the file's. */
+int sizelist_read_text(sizelist *list, const char *name, const char *text, const jg_problem *defaults, size_t default_count);
+
 /* Reads the types of a word such as "f16" or "f16-f32" into *problem, all else of it 0. Returns 0, or -1 if it is no type. The
  * library's own grammar is the judge, so that new types need no change here. */
 int sizelist_type(const char *word, size_t length, jg_problem *problem);
