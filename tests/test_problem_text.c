@@ -403,6 +403,12 @@ static void shape_lists_parse(void **state)
         int problems;
     } lists[] = {{"tests/shapes/resnet50.txt", 21},
                  {"tests/shapes/vit_b16.txt", 8},
+                 {"tests/shapes/mobilenet_v2.txt", 21},
+                 {"tests/shapes/yolo_v8n.txt", 39},
+                 {"tests/shapes/whisper_base.txt", 23},
+                 {"tests/shapes/poison.txt", 16},
+                 {"tests/shapes/skinny.txt", 22},
+                 {"tests/shapes/large.txt", 5},
                  {"tests/shapes/common16.txt", 16}};
     for (size_t i = 0; i < COUNT(lists); i++) {
         FILE *file = fopen(lists[i].path, "r");
