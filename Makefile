@@ -19,7 +19,7 @@ CUDA_INCLUDE := $(firstword $(wildcard $(CUDA_HOME)/include/cuda.h $(CUDA_HOME)/
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings $(if $(CI),-Werror)
 CFLAGS  += -std=c11 $(OPT) $(WARNINGS) $(SANITIZE) -fPIC -fvisibility=hidden -pthread
-CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc -I. -DJG_TEMPLATE_DIR='"templates"' \
+CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc -I. -DJG_TEMPLATE_DIR='"templates"' -DJG_SHAPES_SOURCE='"tests/shapes"' \
             -isystem $(dir $(CUDA_INCLUDE)) -MMD -MP
 LDFLAGS += $(SANITIZE) -pthread
 LDLIBS  := -lsqlite3 -lxxhash -ldl -lm
@@ -69,6 +69,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/.checked
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/src/template.o: $(wildcard templates/*.cu templates/*.cuh)
+$(BUILD)/obj/tools/bench_suites.o: $(wildcard tests/shapes/*.txt)
 # Numbers of the cpu device must not depend on the compiler's taste for contraction.
 $(BUILD)/obj/src/cpu.o: CFLAGS += -O3 -ffp-contract=off
 $(BUILD)/obj/tests/reference.o: CFLAGS += -O3
