@@ -160,6 +160,14 @@ $(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
 	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.99.9
 
+# An NVML with one GPU, and an older one that lacks functions.
+$(BUILD)/tests/libfake_nvml.so: $(BUILD)/obj/tests/fake_nvml.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+$(BUILD)/tests/libfake_nvml_old.so: tests/fake_nvml.c tests/fake_nvml.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(LDFLAGS) -DFAKE_NVML_OLD -shared -o $@ $<
+
 # An NVRTC that passes calls on to the real one, unless the test's guard forbids it; the guard itself is in the program, where
 # libraries find it.
 $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
@@ -167,6 +175,7 @@ $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
 $(TESTS): | $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so $(BUILD)/tests/libguard_nvrtc.so
+$(BUILD)/tests/test_bench_machine: | $(BUILD)/tests/libfake_nvml.so $(BUILD)/tests/libfake_nvml_old.so
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
 
@@ -199,7 +208,7 @@ SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITG
 ## test         every test that needs no GPU; the kernels run on the software GPU
 test: deps
 	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so \
-	  $(BUILD)/tests/libguard_nvrtc.so
+	  $(BUILD)/tests/libguard_nvrtc.so $(BUILD)/tests/libfake_nvml.so $(BUILD)/tests/libfake_nvml_old.so
 	@$(TEST_ENV) sh tests/run.sh $(TESTS) $(SWGPU_TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU
