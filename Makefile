@@ -168,14 +168,26 @@ $(BUILD)/tests/libfake_nvml_old.so: tests/fake_nvml.c tests/fake_nvml.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(LDFLAGS) -DFAKE_NVML_OLD -shared -o $@ $<
 
+# A cuBLAS and cuBLASLt that computes on the host; the old one knows nothing of multiprocessors.
+$(BUILD)/tests/libfake_cublas.so: $(BUILD)/obj/tests/fake_cublas.o $(BUILD)/obj/src/half.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+$(BUILD)/tests/libfake_cublas_old.so: $(BUILD)/obj/tests/fake_cublas_old.o $(BUILD)/obj/src/half.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+$(BUILD)/obj/tests/fake_cublas_old.o: tests/fake_cublas.c $(BUILD)/.checked
+	@mkdir -p $(@D)
+	@echo "CC   $< (old)"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DFAKE_CUBLAS_OLD -c $< -o $@
+
 # An NVRTC that passes calls on to the real one, unless the test's guard forbids it; the guard itself is in the program, where
 # libraries find it.
 $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
-$(TESTS): | $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so $(BUILD)/tests/libguard_nvrtc.so
-$(BUILD)/tests/test_bench_machine: | $(BUILD)/tests/libfake_nvml.so $(BUILD)/tests/libfake_nvml_old.so
+DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so)
+$(TESTS): | $(DOUBLES)
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
 
@@ -207,8 +219,7 @@ SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITG
 
 ## test         every test that needs no GPU; the kernels run on the software GPU
 test: deps
-	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(BUILD)/tests/libfake_cuda.so $(BUILD)/tests/libfake_nvrtc.so \
-	  $(BUILD)/tests/libguard_nvrtc.so $(BUILD)/tests/libfake_nvml.so $(BUILD)/tests/libfake_nvml_old.so
+	@$(MAKE) --no-print-directory all $(TESTS) $(BUILD)/tests/gpu_numeric $(DOUBLES)
 	@$(TEST_ENV) sh tests/run.sh $(TESTS) $(SWGPU_TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU

@@ -1,5 +1,5 @@
 /* The parts of jitgemm-bench that touch a GPU or another process, as far as no GPU is needed: its kernels and its busy stream
- * on the software GPU, cuBLAS' arguments against a stand-in, and the report of a cold-start process. */
+ * on the software GPU, and the report of a cold-start process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,6 @@
 
 #include "tools/bench_busy.h"
 #include "tools/bench_cold_child.h"
-#include "tools/bench_peer.h"
 
 /* ---- the GPU ---- */
 
@@ -130,63 +129,6 @@ static void no_gpu(void **state)
     bench_gpu_close(&none);
 }
 
-/* ---- cuBLAS ---- */
-
-/* A column-major product of f32 on the host, as cublasGemmEx defines it; refuses types that were not asked for. */
-static int stand_in_gemm(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a,
-                         int lda, const void *b, int type_b, int ldb, const void *beta, void *c, int type_c, int ldc, int compute,
-                         int algorithm)
-{
-    const float *left = a, *right = b;
-    float *out = c;
-    if (handle != &gpu || type_a != 0 || type_b != 0 || type_c != 0 || compute != 68 || algorithm != -1) return 7;
-    if (*(const float *)alpha != 1 || *(const float *)beta != 0) return 8;
-    if (lda < (op_a ? k : m) || ldb < (op_b ? n : k) || ldc < m) return 9;
-    for (int i = 0; i < m; i++)
-        for (int j = 0; j < n; j++) {
-            float sum = 0;
-            for (int l = 0; l < k; l++) sum += left[op_a ? l + i * lda : i + l * lda] * right[op_b ? j + l * ldb : l + j * ldb];
-            out[i + j * ldc] = sum;
-        }
-    return 0;
-}
-
-static void peer_computes_the_same(void **state)
-{
-    (void)state;
-    enum { M = 3, N = 5, K = 4 };
-    bench_peer peer = {.handle = &gpu, .gemm = stand_in_gemm};
-    float a[M * K], b[K * N], c[M * N];
-    for (int i = 0; i < M * K; i++) a[i] = (float)(i * i % 11);
-    for (int i = 0; i < K * N; i++) b[i] = (float)(i * 7 % 13);
-    for (int ops = 0; ops < 4; ops++) {
-        const int ta = ops & 1, tb = ops >> 1;
-        const jg_problem p = {.m = M, .n = N, .k = K, .type_a = JG_F32, .op_a = ta ? JG_T : JG_N, .op_b = tb ? JG_T : JG_N};
-        const jg_operands data = {.a = a, .b = b, .c = c};
-        if (bench_peer_gemm(&peer, &p, &data) != JG_OK) fail_msg("%s", jg_last_error());
-        for (int i = 0; i < M; i++)
-            for (int j = 0; j < N; j++) {
-                float sum = 0;
-                for (int l = 0; l < K; l++) sum += a[ta ? l * M + i : i * K + l] * b[tb ? j * K + l : l * N + j];
-                assert_true(c[i * N + j] == sum);
-            }
-    }
-    const jg_problem half = {.m = M, .n = N, .k = K, .type_a = JG_F16};
-    assert_int_equal(bench_peer_gemm(&peer, &half, &(jg_operands){.a = a, .b = b, .c = c}), JG_ERR_DEVICE);
-    assert_non_null(strstr(jg_last_error(), "cublasGemmEx failed with 7 for 3x5x4"));
-}
-
-static void no_peer(void **state)
-{
-    (void)state;
-    bench_peer peer;
-    assert_int_equal(bench_peer_open("no-such-cublas.so", &peer), JG_ERR_NOT_FOUND);
-    assert_non_null(strstr(jg_last_error(), "no-such-cublas.so"));
-    assert_int_equal(bench_peer_open("libc.so.6", &peer), JG_ERR_NOT_FOUND);
-    assert_non_null(strstr(jg_last_error(), "libc.so.6 has no cublasCreate_v2"));
-    bench_peer_close(&peer);
-}
-
 /* ---- reports of processes ---- */
 
 static void cold_reports(void **state)
@@ -213,8 +155,6 @@ int main(void)
         cmocka_unit_test(busy_stream),
         cmocka_unit_test(busy_stream_that_fails),
         cmocka_unit_test(no_gpu),
-        cmocka_unit_test(peer_computes_the_same),
-        cmocka_unit_test(no_peer),
         cmocka_unit_test(cold_reports),
     };
     return cmocka_run_group_tests(tests, open_gpu, close_gpu);

@@ -1,75 +1,103 @@
-/* cuBLAS through dlopen: see bench_peer.h. The numbers below are cuBLAS' own and part of its ABI. */
+/* cuBLAS through dlopen: see bench_peer.h. */
 #include "bench_peer.h"
+#include "bench_cublas.h"
 
+#include "operands.h"
 #include "status.h"
 
-#include <dlfcn.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { CUDA_R_32F_ = 0, CUDA_R_16F_ = 2, CUBLAS_COMPUTE_32F_ = 68, CUBLAS_GEMM_DEFAULT_ = -1, CUBLAS_DEFAULT_MATH_ = 0 };
+#define AT(member) offsetof(bench_peer, member)
 
-static const struct {
-    size_t offset;
-    const char *symbol;
-} functions[] = {
-    {offsetof(bench_peer, create), "cublasCreate_v2"},       {offsetof(bench_peer, destroy), "cublasDestroy_v2"},
-    {offsetof(bench_peer, get_version), "cublasGetVersion_v2"}, {offsetof(bench_peer, set_stream), "cublasSetStream_v2"},
-    {offsetof(bench_peer, set_math), "cublasSetMathMode"},   {offsetof(bench_peer, gemm), "cublasGemmEx"},
+static const bench_symbol symbols[] = {
+    {AT(create), "cublasCreate_v2", 0},
+    {AT(destroy), "cublasDestroy_v2", 0},
+    {AT(get_version), "cublasGetVersion_v2", 0},
+    {AT(set_stream), "cublasSetStream_v2", 0},
+    {AT(set_math), "cublasSetMathMode", 0},
+    {AT(set_workspace), "cublasSetWorkspace_v2", 0},
+    {AT(set_sm_target), "cublasSetSmCountTarget", 1},
+    {AT(gemm), "cublasGemmEx", 0},
+    {AT(gemm_batched), "cublasGemmStridedBatchedEx", 0},
 };
-
-static void *open_library(const char *path)
-{
-    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-                                        "/usr/local/cuda/lib64/libcublas.so"};
-    void *library = NULL;
-    if (path) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
 
 jg_status bench_peer_open(const char *path, bench_peer *peer)
 {
     memset(peer, 0, sizeof *peer);
-    void *library = open_library(path);
-    if (!library) return status_set(JG_ERR_NOT_FOUND, "no cuBLAS to compare with: %s", dlerror());
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *symbol = dlsym(library, functions[i].symbol);
-        if (!symbol)
-            return status_set(JG_ERR_NOT_FOUND, "no cuBLAS to compare with: %s has no %s", path ? path : "libcublas",
-                              functions[i].symbol);
-        memcpy((char *)peer + functions[i].offset, &symbol, sizeof symbol);
-    }
+    return bench_cublas_load("cuBLAS", "libcublas", path, symbols, sizeof symbols / sizeof *symbols, peer);
+}
+
+/* The stream comes first, since cuBLAS forgets the workspace over it. */
+static jg_status use_stream(bench_peer *peer, void *stream)
+{
+    int result = peer->set_stream(peer->handle, stream);
+    peer->stream_is_set = 0;
+    RETURN_IF_ERROR(bench_cublas_result("cublasSetStream", result));
+    result = peer->workspace ? peer->set_workspace(peer->handle, peer->workspace, peer->workspace_bytes) : 0;
+    RETURN_IF_ERROR(bench_cublas_result("cublasSetWorkspace", result));
+    peer->stream = stream;
+    peer->stream_is_set = 1;
     return JG_OK;
 }
 
 jg_status bench_peer_create(bench_peer *peer, void *stream)
 {
-    int result = peer->create(&peer->handle);
-    if (result != 0) {
+    jg_status status = bench_cublas_result("cublasCreate", peer->create(&peer->handle));
+    if (status != JG_OK) {
         peer->handle = NULL;
-        return status_set(JG_ERR_DEVICE, "cublasCreate failed with %d", result);
+        return status;
     }
     peer->get_version(peer->handle, &peer->version);
-    result = peer->set_stream(peer->handle, stream);
-    if (result == 0) result = peer->set_math(peer->handle, CUBLAS_DEFAULT_MATH_);
-    return result == 0 ? JG_OK : status_set(JG_ERR_DEVICE, "cublasSetStream or cublasSetMathMode failed with %d", result);
+    status = use_stream(peer, stream);
+    if (status == JG_OK) status = bench_cublas_result("cublasSetMathMode", peer->set_math(peer->handle, CUBLAS_DEFAULT_MATH_));
+    if (status != JG_OK) bench_peer_close(peer);
+    return status;
+}
+
+jg_status bench_peer_workspace(bench_peer *peer, uint64_t workspace, size_t bytes)
+{
+    void *memory = (void *)(uintptr_t)workspace;
+    RETURN_IF_ERROR(bench_cublas_result("cublasSetWorkspace", peer->set_workspace(peer->handle, memory, bytes)));
+    peer->workspace = memory;
+    peer->workspace_bytes = bytes;
+    return JG_OK;
+}
+
+jg_status bench_peer_sm_target(bench_peer *peer, int count)
+{
+    if (!peer->set_sm_target) return status_set(JG_ERR_NOT_FOUND, "this cuBLAS has no cublasSetSmCountTarget");
+    return bench_cublas_result("cublasSetSmCountTarget", peer->set_sm_target(peer->handle, count));
 }
 
 /* cuBLAS is column-major, where a row-major C = A B is C' = B' A'. */
-jg_status bench_peer_gemm(bench_peer *peer, const jg_problem *p, const jg_operands *o)
+jg_status bench_peer_gemm(bench_peer *peer, const jg_problem *given, const jg_operands *data)
 {
-    static const float one = 1, zero = 0;
-    const int type = p->type_a == JG_F16 ? CUDA_R_16F_ : CUDA_R_32F_;
-    const int lda = (int)(p->op_a == JG_T ? p->m : p->k), ldb = (int)(p->op_b == JG_T ? p->k : p->n);
-    const int m = (int)p->m, n = (int)p->n, k = (int)p->k;
-    const int result = peer->gemm(peer->handle, p->op_b, p->op_a, n, m, k, &one, o->b, type, ldb, o->a, type, lda, &zero, o->c,
-                                  type, n, CUBLAS_COMPUTE_32F_, CUBLAS_GEMM_DEFAULT_);
-    return result == 0 ? JG_OK : status_set(JG_ERR_DEVICE, "cublasGemmEx failed with %d for %dx%dx%d", result, m, n, k);
+    problem p;
+    RETURN_IF_ERROR(problem_canonicalise(given, &p));
+    if (problem_is_empty(&p)) return JG_OK;
+    if (p.lda > INT_MAX || p.ldb > INT_MAX || p.ldc > INT_MAX)
+        return status_set(JG_ERR_UNSUPPORTED, "cuBLAS takes leading dimensions up to %d", INT_MAX);
+    if (!peer->stream_is_set || data->stream != peer->stream) RETURN_IF_ERROR(use_stream(peer, data->stream));
+    const operands o = operands_canonicalise(&p, data);
+    const int m = (int)p.m, n = (int)p.n, k = (int)p.k, lda = (int)p.lda, ldb = (int)p.ldb, ldc = (int)p.ldc;
+    const int type_a = bench_cublas_type(p.type_a), type_b = bench_cublas_type(p.type_b), type_c = bench_cublas_type(p.type_c);
+    const int op_a = p.op_a == JG_T ? CUBLAS_OP_T_ : CUBLAS_OP_N_, op_b = p.op_b == JG_T ? CUBLAS_OP_T_ : CUBLAS_OP_N_;
+    if (p.batch == 1)
+        return bench_cublas_result("cublasGemmEx",
+                                   peer->gemm(peer->handle, op_b, op_a, n, m, k, &o.alpha, o.b, type_b, ldb, o.a, type_a, lda,
+                                              &o.beta, o.c, type_c, ldc, CUBLAS_COMPUTE_32F_, CUBLAS_GEMM_DEFAULT_));
+    return bench_cublas_result("cublasGemmStridedBatchedEx",
+                               peer->gemm_batched(peer->handle, op_b, op_a, n, m, k, &o.alpha, o.b, type_b, ldb, p.stride_b, o.a,
+                                                  type_a, lda, p.stride_a, &o.beta, o.c, type_c, ldc, p.stride_c, (int)p.batch,
+                                                  CUBLAS_COMPUTE_32F_, CUBLAS_GEMM_DEFAULT_));
 }
 
 void bench_peer_close(bench_peer *peer)
 {
     if (peer->handle) peer->destroy(peer->handle);
-    peer->handle = NULL;
+    peer->handle = peer->stream = peer->workspace = NULL;
+    peer->workspace_bytes = 0;
+    peer->stream_is_set = 0;
 }
