@@ -2,6 +2,9 @@
  * it goes are rows of one table. */
 #include "bench_args.h"
 
+#include "bench_suites.h"
+#include "text.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -12,9 +15,26 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: jitgemm-bench COMMAND [OPTION]...\n"
-    "Measures what jitgemm promises, and shows it beside its targets and beside cuBLAS.\n"
+    "usage: jitgemm-bench WHAT... [OPTION]...\n"
+    "Measures jitgemm on this machine's GPU, beside its targets, cuBLAS and cuBLASLt. WHAT is one or several of:\n"
     "\n"
+    "SUITES of products: kernel times, ratio to the best peer, part of the roofline\n";
+
+static const char usage_options[] =
+    "  --list FILE     also the sizes of a file, one a line; -: standard input\n"
+    "  --size SIZE     also this one, e.g. 196x768x768:f16:nt\n"
+    "  --type LIST     element types; default f32,f16,bf16\n"
+    "  --data WHERE    resident: operands in the L2 cache; rotated: over more than twice the L2; default: by suite\n"
+    "  --rounds N      samples of each kernel, in turns; default 21\n"
+    "  --sample US     length of one, of a graph's replay; default 500\n"
+    "  --generic       measure the generic kernel too\n"
+    "  --record        record in the --cache FILE what the own kernel gains over the generic one\n"
+    "  --sms N         on N multiprocessors only, in a green context; plan as for an Orin\n"
+    "  --as-arch ARCH  plan for this older architecture; default with --sms: 87; 0: the GPU's own\n"
+    "  --cublaslt FILE cuBLASLt library; default libcublasLt.so.13, .12 or .11\n"
+    "compile: how long the kernels of the common sizes take to compile\n"
+    "  --jobs N        compiles at once, after one at a time; default: one a processor, at most 16\n"
+    "all: first-call, all suites and compile\n"
     "first-call: host time from call to return, for sizes never seen before, on a GPU that is never idle\n"
     "  --sizes N       how many; default 20000\n"
     "  --seed N        of the list of sizes; default 1\n"
@@ -31,11 +51,17 @@ static const char usage[] =
     "  --batches N     rounds of one batch of each kind; default 400\n"
     "cold-start: from process start to the first result, with a warm cache file\n"
     "  --runs N        processes started of each kind; default 20\n"
+    "Drift\n"
+    "  --save FILE     run all in several processes and keep their medians as a baseline\n"
+    "  --against FILE  run all in several processes and compare with a baseline\n"
+    "  --processes N   how many; default 10, at least 10\n"
+    "  --percent N     a change up to this is none; default 3\n"
     "All\n"
+    "  --html FILE     also write a page with plots\n"
     "  --cache FILE    kernels' cache; default: a temporary one, filled first\n"
     "  --fill          first make sure that the generic kernels are in FILE\n"
     "  --cpus LIST     run on these processors only, all threads, e.g. 0,1 or 2-5\n"
-    "  --no-peer       leave cuBLAS out\n"
+    "  --no-peer       leave cuBLAS and cuBLASLt out\n"
     "  --cublas FILE   cuBLAS library; default libcublas.so.13, .12 or .11\n"
     "  --driver FILE   CUDA driver library; swgpu: the software GPU, for counts without times\n"
     "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
@@ -43,19 +69,23 @@ static const char usage[] =
     "  --json, --csv   instead of the table\n"
     "  --help, --version\n"
     "\n"
-    "Exit status: 0 done, 1 failed, 2 bad command line, 3 target missed, 130 interrupted.\n";
+    "Exit status: 0 done, 1 failed, 2 bad command line, 3 target missed or slower than the baseline, 130 interrupted.\n";
 
 static const char *const command_names[BENCH_COMMANDS] = {
-    [BENCH_FIRST_CALL] = "first-call", [BENCH_DISPATCH] = "dispatch", [BENCH_COLD_START] = "cold-start"};
+    [BENCH_FIRST_CALL] = "first-call", [BENCH_DISPATCH] = "dispatch", [BENCH_COLD_START] = "cold-start",
+    [BENCH_PRODUCTS] = "products", [BENCH_COMPILE] = "compile"};
 
 #define FOR_FIRST (1u << BENCH_FIRST_CALL)
 #define FOR_DISPATCH (1u << BENCH_DISPATCH)
 #define FOR_COLD (1u << BENCH_COLD_START)
-#define FOR_ALL (FOR_FIRST | FOR_DISPATCH | FOR_COLD)
+#define FOR_PRODUCTS (1u << BENCH_PRODUCTS)
+#define FOR_COMPILE (1u << BENCH_COMPILE)
+#define FOR_ALL (FOR_FIRST | FOR_DISPATCH | FOR_COLD | FOR_PRODUCTS | FOR_COMPILE)
 
 typedef enum option_kind {
     NUMBER, FLAG, PATH,                            /* stored at `offset` as long, int, const char * */
-    PROBLEM, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
+    WORDS,                                         /* added to the bench_words at `offset` */
+    PROBLEM, TYPES, DATA, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
 } option_kind;
 
 static const struct option_row {
@@ -80,11 +110,28 @@ static const struct option_row {
     {"problems", NUMBER, FOR_DISPATCH, AT(problems), 0, 1000000, 0, 0},
     {"batches", NUMBER, FOR_DISPATCH, AT(batches), 1, 1000000, 400, 2},
     {"runs", NUMBER, FOR_COLD, AT(runs), 1, 10000, 20, 2},
+    {"list", WORDS, FOR_PRODUCTS, AT(lists), 0, 0, 0, 0},
+    {"size", WORDS, FOR_PRODUCTS, AT(single), 0, 0, 0, 0},
+    {"type", TYPES, FOR_PRODUCTS | FOR_COMPILE, 0, 0, 0, 0, 0},
+    {"data", DATA, FOR_PRODUCTS, 0, 0, 0, 0, 0},
+    {"rounds", NUMBER, FOR_PRODUCTS, AT(rounds), 3, 1000, 21, 1},
+    {"sample", NUMBER, FOR_PRODUCTS, AT(sample_us), 10, 1000000, 500, 10},
+    {"generic", FLAG, FOR_PRODUCTS, AT(generic), 0, 0, 0, 0},
+    {"record", FLAG, FOR_PRODUCTS, AT(record), 0, 0, 0, 0},
+    {"sms", NUMBER, FOR_PRODUCTS, AT(sms), 1, 1024, 0, 0},
+    {"as-arch", NUMBER, FOR_PRODUCTS, AT(as_arch), 0, 999, -1, -1},
+    {"cublaslt", PATH, FOR_PRODUCTS, AT(cublaslt_path), 0, 0, 0, 0},
+    {"jobs", NUMBER, FOR_COMPILE, AT(jobs), 1, 64, 0, 0},
+    {"html", PATH, FOR_ALL, AT(html_path), 0, 0, 0, 0},
+    {"save", PATH, FOR_ALL, AT(save_path), 0, 0, 0, 0},
+    {"against", PATH, FOR_ALL, AT(against_path), 0, 0, 0, 0},
+    {"processes", NUMBER, FOR_ALL, AT(processes), 10, 1000, 10, 10},
+    {"percent", NUMBER, FOR_ALL, AT(percent), 0, 1000, 3, 3},
     {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
     {"fill", FLAG, FOR_ALL, AT(fill), 0, 0, 0, 0},
     {"cpus", PROCESSORS, FOR_ALL, 0, 0, 0, 0, 0},
-    {"no-peer", FLAG, FOR_FIRST | FOR_COLD, AT(no_peer), 0, 0, 0, 0},
-    {"cublas", PATH, FOR_FIRST | FOR_COLD, AT(cublas_path), 0, 0, 0, 0},
+    {"no-peer", FLAG, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(no_peer), 0, 0, 0, 0},
+    {"cublas", PATH, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(cublas_path), 0, 0, 0, 0},
     {"driver", PATH, FOR_ALL, AT(driver_path), 0, 0, 0, 0},
     {"nvrtc", PATH, FOR_ALL, AT(nvrtc_path), 0, 0, 0, 0},
     {"check", FLAG, FOR_ALL, AT(check), 0, 0, 0, 0},
@@ -96,9 +143,19 @@ static const struct option_row {
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_CODE = 256 };
 
-const char *bench_command_name(bench_command command)
+const char *bench_args_title(const bench_args *args, bench_command command)
 {
-    return command_names[command];
+    return command == BENCH_PRODUCTS ? args->title : command_names[command];
+}
+
+static void make_title(bench_args *args)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < args->suites.count; i++)
+        text_append(args->title, sizeof args->title, &length, "%s%s", length ? " " : "", args->suites.words[i]);
+    for (size_t i = 0; i < args->lists.count; i++)
+        text_append(args->title, sizeof args->title, &length, "%s%s", length ? " " : "", args->lists.words[i]);
+    if (args->single.count) text_append(args->title, sizeof args->title, &length, "%ssizes", length ? " " : "");
 }
 
 __attribute__((format(printf, 1, 2)))
@@ -156,11 +213,54 @@ static int parse_processors(const char *text, bench_args *args)
     return usage_error("--cpus: \"%s\" is no list of processors such as 0,1 or 2-5, each below %d", text, CPU_SETSIZE);
 }
 
+/* "f16,f16-f32". */
+static int parse_types(const char *text, bench_args *args)
+{
+    args->type_count = 0;
+    for (const char *word = text;; word++) {
+        const size_t length = strcspn(word, ",");
+        if (args->type_count == BENCH_TYPES_MAX) return usage_error("--type: at most %d types", BENCH_TYPES_MAX);
+        if (sizelist_type(word, length, &args->types[args->type_count++]) != 0)
+            return usage_error("--type: \"%.*s\" is no type; use f32, f16, bf16, or A-C such as f16-f32", (int)length, word);
+        word += length;
+        if (*word == 0) return -1;
+    }
+}
+
+static int parse_data(const char *text, bench_args *args)
+{
+    if (strcmp(text, "resident") == 0) args->data = BENCH_DATA_RESIDENT;
+    else if (strcmp(text, "rotated") == 0) args->data = BENCH_DATA_ROTATED;
+    else return usage_error("--data: \"%s\" is neither resident nor rotated", text);
+    return -1;
+}
+
+static int add_word(const struct option_row *row, const char *word, bench_args *args)
+{
+    bench_words *words = (bench_words *)((char *)args + row->offset);
+    if (*word == 0) return usage_error("--%s needs a value", row->name);
+    if (words->count == BENCH_WORDS_MAX) return usage_error("--%s: at most %d times", row->name, BENCH_WORDS_MAX);
+    words->words[words->count++] = word;
+    return -1;
+}
+
 static int set_format(bench_args *args, bench_format format)
 {
     if (args->format != BENCH_TABLE && args->format != format) return usage_error("--json and --csv exclude each other");
     args->format = format;
     return -1;
+}
+
+static void print_usage(void)
+{
+    const bench_list *list, *before = NULL;
+    fputs(usage, stdout);
+    for (size_t i = 0; (list = bench_list_at(i)); before = list, i++) {
+        const int is_part = strcmp(list->name, list->suite) != 0;
+        if (is_part && (!before || strcmp(before->suite, list->suite) != 0)) printf("  %s: all of\n", list->suite);
+        printf("  %s%-*s%s\n", is_part ? "  " : "", is_part ? 14 : 16, list->name, list->what);
+    }
+    fputs(usage_options, stdout);
 }
 
 static int apply_option(const struct option_row *row, const char *value, bench_args *args)
@@ -171,25 +271,100 @@ static int apply_option(const struct option_row *row, const char *value, bench_a
     case PATH:
         *(const char **)((char *)args + row->offset) = value;
         return *value ? -1 : usage_error("--%s needs a file name", row->name);
+    case WORDS: return add_word(row, value, args);
+    case TYPES: return parse_types(value, args);
+    case DATA: return parse_data(value, args);
     case PROBLEM:
         args->problem = (jg_problem){0};
         return jg_problem_parse(value, &args->problem) == JG_OK ? -1 : usage_error("--%s: %s", row->name, jg_last_error());
     case PROCESSORS: return parse_processors(value, args);
     case FORMAT_JSON: return set_format(args, BENCH_JSON);
     case FORMAT_CSV: return set_format(args, BENCH_CSV);
-    case HELP: fputs(usage, stdout); return BENCH_EXIT_DONE;
+    case HELP: print_usage(); return BENCH_EXIT_DONE;
     case VERSION: printf("jitgemm-bench %s\n", jg_version()); return BENCH_EXIT_DONE;
     }
     return usage_error("option --%s has no kind", row->name); /* a hole in the table above */
 }
 
+static void add_command(bench_command command, bench_args *args)
+{
+    for (size_t i = 0; i < args->command_count; i++)
+        if (args->commands[i] == command) return;
+    args->commands[args->command_count++] = command;
+}
+
+static void add_suite(const char *word, bench_args *args)
+{
+    for (size_t i = 0; i < args->suites.count; i++)
+        if (strcmp(args->suites.words[i], word) == 0) return;
+    if (args->suites.count < BENCH_WORDS_MAX) args->suites.words[args->suites.count++] = word; /* there are fewer names */
+    add_command(BENCH_PRODUCTS, args);
+}
+
+static int add_all(bench_args *args)
+{
+    add_command(BENCH_FIRST_CALL, args);
+    for (size_t i = 0; bench_list_at(i); i++) add_suite(bench_list_at(i)->suite, args);
+    add_command(BENCH_COMPILE, args);
+    return -1;
+}
+
+static int unknown_word(const char *word)
+{
+    char names[512] = "";
+    size_t length = 0;
+    for (size_t i = 0; bench_list_at(i); i++)
+        if (i == 0 || strcmp(bench_list_at(i)->suite, bench_list_at(i - 1)->suite) != 0)
+            text_append(names, sizeof names, &length, "%s, ", bench_list_at(i)->suite);
+    return usage_error("\"%s\" is no suite; use %scompile, first-call, dispatch, cold-start or all, or --list FILE", word, names);
+}
+
 static int set_command(const char *word, bench_args *args)
 {
-    if (args->command != BENCH_COMMANDS) return usage_error("\"%s\" is one word too many; see --help", word);
+    if (strcmp(word, "all") == 0) return add_all(args);
     for (int i = 0; i < BENCH_COMMANDS; i++)
-        if (strcmp(word, command_names[i]) == 0) args->command = (bench_command)i;
-    if (args->command != BENCH_COMMANDS) return -1;
-    return usage_error("\"%s\" is no command; use first-call, dispatch or cold-start", word);
+        if (i != BENCH_PRODUCTS && strcmp(word, command_names[i]) == 0) {
+            add_command((bench_command)i, args);
+            return -1;
+        }
+    for (size_t i = 0; bench_list_at(i); i++)
+        if (bench_list_matches(bench_list_at(i), word)) {
+            add_suite(word, args);
+            return -1;
+        }
+    return unknown_word(word);
+}
+
+/* Options that concern the processes together, or that bench_args_for_process sets itself. */
+static int is_for_the_whole(const struct option_row *row)
+{
+    static const char *const names[] = {"save", "against", "processes", "percent", "html", "cache",
+                                        "json", "csv", "fill", "check", "no-peer"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(row->name, names[i]) == 0) return 1;
+    return 0;
+}
+
+static int pass_on(bench_args *args, const char *word)
+{
+    if (args->passed.count == BENCH_PASSED_MAX) return usage_error("the command line is too long");
+    args->passed.words[args->passed.count++] = word;
+    return -1;
+}
+
+static int pass_option(bench_args *args, int row, const char *value)
+{
+    static char names[ROWS][32];
+    if (is_for_the_whole(&rows[row])) return -1;
+    snprintf(names[row], sizeof names[row], "--%s", rows[row].name);
+    const int status = pass_on(args, names[row]);
+    return status < 0 && value ? pass_on(args, value) : status;
+}
+
+static int take_word(const char *word, bench_args *args)
+{
+    const int status = set_command(word, args);
+    return status < 0 ? pass_on(args, word) : status;
 }
 
 /* Takes argv apart. given[i]: row i was. */
@@ -203,7 +378,7 @@ static int collect(int argc, char **argv, bench_args *args, char given[ROWS])
     int option, status = -1;
     opterr = 0;
     while (status < 0 && (option = getopt_long(argc, argv, "-:", options, NULL)) != -1) {
-        if (option == 1) status = set_command(optarg, args);
+        if (option == 1) status = take_word(optarg, args);
         else if (option == ':') status = usage_error("%s needs a value; see --help", argv[optind - 1]);
         else if (option == '?' && (optopt < 0 || (optopt > ' ' && optopt < 256))) /* a short one; there are none */
             status = usage_error("unknown option -%c; see --help", optopt > ' ' && optopt < 127 ? optopt : '?');
@@ -211,38 +386,74 @@ static int collect(int argc, char **argv, bench_args *args, char given[ROWS])
         else {
             given[option - FIRST_CODE] = 1;
             status = apply_option(&rows[option - FIRST_CODE], optarg, args);
+            if (status < 0) status = pass_option(args, option - FIRST_CODE, optarg);
         }
     }
-    for (; status < 0 && optind < argc; optind++) status = set_command(argv[optind], args); /* after -- */
+    for (; status < 0 && optind < argc; optind++) status = take_word(argv[optind], args); /* after -- */
     return status;
 }
 
+static int is_for_a_command(const struct option_row *row, const bench_args *args)
+{
+    for (size_t i = 0; i < args->command_count; i++)
+        if (row->commands & 1u << args->commands[i]) return 1;
+    return 0;
+}
+
 /* Options that would be ignored are mistakes. */
+static int check_first_call(const bench_args *args, const struct option_row *row)
+{
+    const long *number = row->kind == NUMBER ? (const long *)((const char *)args + row->offset) : NULL;
+    const int for_neighbour = number == &args->launches,
+              for_sizes = number == &args->sizes || number == &args->peer_sizes || number == &args->poll;
+    if (args->neighbour && for_sizes) return usage_error("--neighbour and --%s exclude each other", row->name);
+    if (!args->neighbour && for_neighbour) return usage_error("--%s is only for --neighbour", row->name);
+    return -1;
+}
+
+static int check_drift(const bench_args *args, const char given[ROWS])
+{
+    for (int i = 0; i < ROWS; i++) {
+        const long *number = rows[i].kind == NUMBER ? (const long *)((const char *)args + rows[i].offset) : NULL;
+        if (given[i] && !args->save_path && !args->against_path && (number == &args->processes || number == &args->percent))
+            return usage_error("--%s is only for --save and --against", rows[i].name);
+    }
+    for (size_t i = 0; i < args->lists.count; i++)
+        if ((args->save_path || args->against_path) && strcmp(args->lists.words[i], "-") == 0)
+            return usage_error("--list -: standard input can be read once only, not in each process; use a file");
+    if ((args->save_path || args->against_path) && args->record)
+        return usage_error("--record: only for a run without --save and --against");
+    return -1;
+}
+
 static int check_combination(const bench_args *args, const char given[ROWS])
 {
-    if (args->command == BENCH_COMMANDS) return usage_error("which command? first-call, dispatch or cold-start; see --help");
+    if (args->command_count == 0)
+        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help");
     for (int i = 0; i < ROWS; i++) {
         if (!given[i]) continue;
-        if (!(rows[i].commands & 1u << args->command))
-            return usage_error("--%s is not for %s; see --help", rows[i].name, command_names[args->command]);
-        const long *number = rows[i].kind == NUMBER ? (const long *)((const char *)args + rows[i].offset) : NULL;
-        const int for_neighbour = number == &args->launches, for_sizes = number == &args->sizes || number == &args->peer_sizes ||
-                                                                         number == &args->poll;
-        if (args->neighbour && for_sizes) return usage_error("--neighbour and --%s exclude each other", rows[i].name);
-        if (!args->neighbour && for_neighbour) return usage_error("--%s is only for --neighbour", rows[i].name);
+        if (!is_for_a_command(&rows[i], args))
+            return usage_error("--%s is not for %s; see --help", rows[i].name, command_names[args->commands[0]]);
+        const int status = check_first_call(args, &rows[i]);
+        if (status >= 0) return status;
     }
     if (args->neighbour && args->compiling) return usage_error("--neighbour compiles in turn by itself; leave --compiling out");
     if (args->problem.m == 0 || args->problem.n == 0) return usage_error("--problem: there is nothing to compute");
-    return -1;
+    if (args->record && !args->cache_path) return usage_error("--record needs --cache FILE, where it is kept");
+    return check_drift(args, given);
 }
 
 int bench_args_parse(int argc, char **argv, bench_args *args)
 {
     char given[ROWS] = {0};
-    *args = (bench_args){.command = BENCH_COMMANDS, .problem = {.m = 1, .n = 1, .k = 1, .type_a = JG_F32}};
+    *args = (bench_args){.problem = {.m = 1, .n = 1, .k = 1, .type_a = JG_F32},
+                         .types = {{.type_a = JG_F32}, {.type_a = JG_F16}, {.type_a = JG_BF16}}, .type_count = 3};
     for (int i = 0; i < ROWS; i++)
         if (rows[i].kind == NUMBER) *number_at(args, &rows[i]) = -1;
     const int status = collect(argc, argv, args, given);
+    if (args->lists.count + args->single.count > 0) add_command(BENCH_PRODUCTS, args);
+    if (args->record) args->generic = 1;
+    make_title(args);
     return status >= 0 ? status : check_combination(args, given);
 }
 
@@ -251,4 +462,17 @@ void bench_args_resolve(bench_args *args, int software)
     for (int i = 0; i < ROWS; i++)
         if (rows[i].kind == NUMBER && *number_at(args, &rows[i]) < 0)
             *number_at(args, &rows[i]) = software ? rows[i].software : rows[i].otherwise;
+}
+
+const char **bench_args_for_process(const bench_args *args, const char *program, const char *cache)
+{
+    const char **out = calloc(args->passed.count + 8, sizeof *out);
+    size_t n = 0;
+    if (!out) return NULL;
+    const char *const first[] = {program, "--json", "--fill", "--cache", cache};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) out[n++] = first[i];
+    for (int r = 0; r < ROWS; r++)
+        if (strcmp(rows[r].name, "no-peer") == 0 && is_for_a_command(&rows[r], args)) out[n++] = "--no-peer";
+    for (size_t i = 0; i < args->passed.count; i++) out[n++] = args->passed.words[i];
+    return out;
 }

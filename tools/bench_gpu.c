@@ -1,6 +1,7 @@
 /* Driver calls of the benchmark's own: see bench_gpu.h. */
 #include "bench_gpu.h"
 
+#include "bench_green.h"
 #include "options.h"
 #include "status.h"
 
@@ -27,7 +28,7 @@ static const char kernels[] =
 
 static const bench_shape one_thread = {1, 1, 1, 0};
 
-static jg_status failed(const bench_gpu *gpu, CUresult result, const char *what)
+jg_status bench_gpu_failed(const bench_gpu *gpu, CUresult result, const char *what)
 {
     return result == CUDA_SUCCESS ? JG_OK : driver_error(gpu->driver, result, JG_ERR_DEVICE, what);
 }
@@ -46,14 +47,19 @@ static jg_status identify(bench_gpu *gpu)
 {
     const driver *d = gpu->driver;
     int count = 0, major = 0, minor = 0;
-    RETURN_IF_ERROR(failed(gpu, d->device_count(&count), "cuDeviceGetCount"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, d->device_count(&count), "cuDeviceGetCount"));
     if (count == 0) return status_set(JG_ERR_NO_DEVICE, "the CUDA driver found no device");
-    RETURN_IF_ERROR(failed(gpu, d->device_get(&gpu->ordinal, 0), "cuDeviceGet"));
-    RETURN_IF_ERROR(failed(gpu, gpu->device_name(gpu->name, sizeof gpu->name, gpu->ordinal), "cuDeviceGetName"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, d->device_get(&gpu->ordinal, 0), "cuDeviceGet"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->device_name(gpu->name, sizeof gpu->name, gpu->ordinal), "cuDeviceGetName"));
     CUresult result = d->device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu->ordinal);
     if (result == CUDA_SUCCESS) result = d->device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu->ordinal);
-    RETURN_IF_ERROR(failed(gpu, result, "cuDeviceGetAttribute"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, result, "cuDeviceGetAttribute"));
     gpu->arch = major * 10 + minor;
+    d->device_attribute(&gpu->sm_count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->ordinal);
+    if (d->device_attribute(&gpu->l2_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, gpu->ordinal) != CUDA_SUCCESS) gpu->l2_bytes = 0;
+    CUresult(CUDAAPI * bus_id)(char *, int, CUdevice);
+    *(void **)&bus_id = dlsym(d->handle, "cuDeviceGetPCIBusId"); /* not every driver has a bus */
+    if (!bus_id || bus_id(gpu->pci_bus_id, sizeof gpu->pci_bus_id, gpu->ordinal) != CUDA_SUCCESS) gpu->pci_bus_id[0] = 0;
     gpu->software = d->describe != NULL;
     return JG_OK;
 }
@@ -78,7 +84,7 @@ jg_status bench_gpu_open(const char *path, bench_gpu *gpu)
 jg_status bench_gpu_retain(bench_gpu *gpu)
 {
     CUcontext context;
-    RETURN_IF_ERROR(failed(gpu, gpu->driver->primary_retain(&context, gpu->ordinal), "cuDevicePrimaryCtxRetain"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->driver->primary_retain(&context, gpu->ordinal), "cuDevicePrimaryCtxRetain"));
     gpu->context = context;
     return bench_gpu_enter(gpu);
 }
@@ -87,10 +93,10 @@ static jg_status load_kernels(bench_gpu *gpu)
 {
     const driver *d = gpu->driver;
     char argument[BENCH_ARGUMENT_BYTES] = {0};
-    RETURN_IF_ERROR(failed(gpu, d->module_load(&gpu->module, kernels, 0, NULL, NULL), "loading the benchmark's own kernels"));
-    RETURN_IF_ERROR(failed(gpu, d->module_function(&gpu->tiny, gpu->module, "tiny"), "cuModuleGetFunction"));
-    RETURN_IF_ERROR(failed(gpu, d->module_function(&gpu->spin, gpu->module, "spin"), "cuModuleGetFunction"));
-    RETURN_IF_ERROR(failed(gpu, bench_gpu_launch_tiny(gpu, &one_thread, NULL, argument), "cuLaunchKernel"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_load(&gpu->module, kernels, 0, NULL, NULL), "loading the benchmark's own kernels"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_function(&gpu->tiny, gpu->module, "tiny"), "cuModuleGetFunction"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_function(&gpu->spin, gpu->module, "spin"), "cuModuleGetFunction"));
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, bench_gpu_launch_tiny(gpu, &one_thread, NULL, argument), "cuLaunchKernel"));
     RETURN_IF_ERROR(bench_gpu_launch_spin(gpu, 1, NULL));
     return bench_gpu_wait(gpu, NULL);
 }
@@ -101,11 +107,29 @@ jg_status bench_gpu_start(bench_gpu *gpu)
     return load_kernels(gpu);
 }
 
+jg_status bench_gpu_start_narrow(bench_gpu *gpu, int sms)
+{
+    CUcontext narrow;
+    RETURN_IF_ERROR(bench_gpu_retain(gpu));
+    const jg_status status = bench_green_open(gpu, sms, &narrow);
+    if (status != JG_OK) {
+        bench_gpu_leave(gpu);
+        gpu->driver->primary_release(gpu->ordinal);
+        gpu->context = NULL;
+        return status;
+    }
+    bench_gpu_leave(gpu);
+    gpu->context = narrow;
+    RETURN_IF_ERROR(bench_gpu_enter(gpu));
+    return load_kernels(gpu);
+}
+
 void bench_gpu_close(bench_gpu *gpu)
 {
     if (gpu->module) gpu->driver->module_unload(gpu->module);
     if (gpu->context) {
         bench_gpu_leave(gpu);
+        bench_green_close(gpu);
         gpu->driver->primary_release(gpu->ordinal);
     }
     driver_close(gpu->driver);
@@ -114,7 +138,7 @@ void bench_gpu_close(bench_gpu *gpu)
 
 jg_status bench_gpu_enter(const bench_gpu *gpu)
 {
-    return failed(gpu, gpu->driver->context_push(gpu->context), "cuCtxPushCurrent");
+    return bench_gpu_failed(gpu, gpu->driver->context_push(gpu->context), "cuCtxPushCurrent");
 }
 
 void bench_gpu_leave(const bench_gpu *gpu)
@@ -125,23 +149,24 @@ void bench_gpu_leave(const bench_gpu *gpu)
 
 jg_status bench_gpu_make_stream(const bench_gpu *gpu, CUstream *stream)
 {
-    return failed(gpu, gpu->stream_create(stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (gpu->green) return bench_green_make_stream(gpu, stream);
+    return bench_gpu_failed(gpu, gpu->stream_create(stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
 jg_status bench_gpu_wait(const bench_gpu *gpu, CUstream stream)
 {
-    return failed(gpu, gpu->driver->stream_synchronize(stream), "cuStreamSynchronize");
+    return bench_gpu_failed(gpu, gpu->driver->stream_synchronize(stream), "cuStreamSynchronize");
 }
 
 jg_status bench_gpu_make_event(const bench_gpu *gpu, CUevent *event)
 {
-    return failed(gpu, gpu->event_create(event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    return bench_gpu_failed(gpu, gpu->event_create(event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING), "cuEventCreate");
 }
 
 static jg_status allocate(const bench_gpu *gpu, size_t bytes, CUdeviceptr *address)
 {
-    RETURN_IF_ERROR(failed(gpu, gpu->driver->memory_allocate(address, bytes), "cuMemAlloc"));
-    return failed(gpu, gpu->memory_set(*address, 0, bytes), "cuMemsetD8");
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->driver->memory_allocate(address, bytes), "cuMemAlloc"));
+    return bench_gpu_failed(gpu, gpu->memory_set(*address, 0, bytes), "cuMemsetD8");
 }
 
 jg_status bench_matrices_allocate(const bench_gpu *gpu, size_t a_bytes, size_t b_bytes, size_t c_bytes, bench_matrices *out)
@@ -172,11 +197,11 @@ jg_status bench_gpu_allow_shape(const bench_gpu *gpu, const bench_shape *shape)
 {
     if (shape->shared_bytes <= 48 * 1024) return JG_OK; /* more has to be asked for */
     const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    return failed(gpu, gpu->driver->function_set(gpu->tiny, most, (int)shape->shared_bytes), "cuFuncSetAttribute");
+    return bench_gpu_failed(gpu, gpu->driver->function_set(gpu->tiny, most, (int)shape->shared_bytes), "cuFuncSetAttribute");
 }
 
 jg_status bench_gpu_launch_spin(const bench_gpu *gpu, uint64_t ns, CUstream stream)
 {
     void *parameters[] = {&ns};
-    return failed(gpu, gpu->driver->launch(gpu->spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
+    return bench_gpu_failed(gpu, gpu->driver->launch(gpu->spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
 }

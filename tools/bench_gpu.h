@@ -7,6 +7,9 @@
 
 #include "driver.h"
 
+/* Headers from CUDA 13 on give this name to a version that older drivers lack. */
+#undef cuEventElapsedTime
+
 /* Bytes by value that every kernel of the library takes; the tiny kernel takes as many. */
 #define BENCH_ARGUMENT_BYTES 104
 
@@ -19,16 +22,28 @@
     X(event_record, cuEventRecord, (CUevent, CUstream))               \
     X(event_synchronize, cuEventSynchronize, (CUevent))               \
     X(event_destroy, cuEventDestroy_v2, (CUevent))                    \
-    X(memory_set, cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))
+    X(event_elapsed, cuEventElapsedTime, (float *, CUevent, CUevent)) \
+    X(memory_set, cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t)) \
+    X(memory_copy_async, cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream)) \
+    X(capture_begin, cuStreamBeginCapture_v2, (CUstream, CUstreamCaptureMode)) \
+    X(capture_end, cuStreamEndCapture, (CUstream, CUgraph *))         \
+    X(graph_instantiate, cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long)) \
+    X(graph_launch, cuGraphLaunch, (CUgraphExec, CUstream))           \
+    X(graph_destroy, cuGraphDestroy, (CUgraph))                       \
+    X(graph_exec_destroy, cuGraphExecDestroy, (CUgraphExec))
 
 typedef struct bench_gpu {
     driver *driver;
     CUdevice ordinal;
-    CUcontext context;       /* device 0's primary one; null until bench_gpu_start */
+    CUcontext context;       /* device 0's primary one, or a green one in it; null until bench_gpu_start */
+    void *green;             /* CUgreenCtx; null: all multiprocessors */
+    int narrow_sms;          /* how many it has; 0: all */
     CUmodule module;
     CUfunction tiny, spin;
-    int software, arch;
+    int software, arch, sm_count;
+    int l2_bytes;            /* 0: unknown */
     char name[128];
+    char pci_bus_id[32];     /* "" if unknown */
 #define MEMBER(name, symbol, parameters) CUresult(CUDAAPI *name) parameters;
     BENCH_GPU_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -43,6 +58,11 @@ jg_status bench_gpu_retain(bench_gpu *gpu);
 /* The same, and loads the two kernels and runs each once, so that nothing of that is left for what is timed. */
 jg_status bench_gpu_start(bench_gpu *gpu);
 
+/* The same on `sms` multiprocessors only, in a green context: the streams of bench_gpu_make_stream run there. Needs a driver for
+ * CUDA 12.4. gpu->narrow_sms: how many it is, since they come in groups. Error: UNSUPPORTED, with the reason; nothing is held
+ * then. */
+jg_status bench_gpu_start_narrow(bench_gpu *gpu, int sms);
+
 /* Gives all of it back; what was only opened, or not at all, is allowed. */
 void bench_gpu_close(bench_gpu *gpu);
 
@@ -56,6 +76,9 @@ jg_status bench_gpu_wait(const bench_gpu *gpu, CUstream stream);
 
 /* An event whose waiting does not keep a processor busy. */
 jg_status bench_gpu_make_event(const bench_gpu *gpu, CUevent *event);
+
+/* An error of the driver as a status, with a text. */
+jg_status bench_gpu_failed(const bench_gpu *gpu, CUresult result, const char *what);
 
 /* The three matrices of a product, full of zeros. */
 typedef struct bench_matrices {

@@ -1,10 +1,12 @@
 /* Writes what was measured: see bench_report.h. The table and CSV are written line by line as results come; JSON at the end. */
 #include "bench_report.h"
 
+#include "bench_result.h"
 #include "jitgemm.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,7 +93,7 @@ static void print_csv_heading(const bench_report *r)
     fputs("kind,name,unit,n", stdout);
     for (int i = 0; i < FIGURES; i++) printf(",%s", figures[i].name);
     fputs(",value,limit,met\n", stdout);
-    print_csv_value("environment", "command", "", bench_command_name(r->command), "", "");
+    print_csv_value("environment", "command", "", r->command, "", "");
     print_csv_value("environment", "device", "", e->device, "", "");
     const struct { const char *name; int value; } numbers[] = {{"arch", e->arch}, {"driver", e->driver_version},
         {"processors", e->processors}, {"allowed", e->allowed}, {"software", e->software}};
@@ -112,14 +114,19 @@ static void print_csv_series(const char *name, const char *unit, const bench_sum
 
 /* ---- table ---- */
 
-static void print_heading(const bench_environment *e, bench_command command)
+static void print_heading(const bench_environment *e, const char *command)
 {
-    printf("jitgemm %s, %s\n%s, sm_%d, ", jg_version(), bench_command_name(command), e->device, e->arch);
+    printf("jitgemm %s, %s\n%s, sm_%d, ", jg_version(), command, e->device, e->arch);
     printf("driver for CUDA %d.%d%s%s, processors: %d", e->driver_version / 1000, e->driver_version % 1000 / 10,
            *e->compiler ? ", kernels by " : "", e->compiler, e->processors);
     if (e->allowed != e->processors) printf(" (%d allowed)", e->allowed);
     putchar('\n');
     if (e->software) printf("%s\n", software_note);
+}
+
+static int hides_times(const bench_report *r)
+{
+    return r->environment.software && !r->host_times;
 }
 
 /* Puts a heading above the first line of a kind. */
@@ -142,7 +149,7 @@ void bench_report_part(bench_report *r, const char *title, const char *unit, ben
 {
     r->unit = unit;
     r->columns = columns;
-    if (r->format != BENCH_TABLE || r->environment.software) return;
+    if (r->format != BENCH_TABLE || hides_times(r)) return;
     printf("\n%-*s%9s", NAME_WIDTH + 2, title, "n");
     for (const int *which = shown_figures[columns]; *which != FIGURES; which++) printf("%9s %s", figures[*which].name, unit);
     putchar('\n');
@@ -151,16 +158,25 @@ void bench_report_part(bench_report *r, const char *title, const char *unit, ben
 
 /* ---- JSON ---- */
 
+void bench_report_add(bench_report *r, cJSON **array, cJSON *object)
+{
+    if (!*array) *array = cJSON_CreateArray();
+    if (object && *array && cJSON_AddItemToArray(*array, object)) return;
+    cJSON_Delete(object);
+    r->out_of_memory = 1;
+}
+
 /* Adds an object to one of the arrays; null if memory ran out. */
 static cJSON *add_json(bench_report *r, cJSON **array, const char *name)
 {
-    if (!*array) *array = cJSON_CreateArray();
     cJSON *object = cJSON_CreateObject();
-    const int ok = *array && object && cJSON_AddStringToObject(object, "name", name);
-    if (ok && cJSON_AddItemToArray(*array, object)) return object;
-    cJSON_Delete(object);
-    r->out_of_memory = 1;
-    return NULL;
+    const int ok = object && cJSON_AddStringToObject(object, "command", r->command) && cJSON_AddStringToObject(object, "name", name);
+    if (!ok) {
+        cJSON_Delete(object);
+        object = NULL;
+    }
+    bench_report_add(r, array, object);
+    return object && !r->out_of_memory ? object : NULL;
 }
 
 /* cJSON's own numbers are doubles and may come out with an exponent. */
@@ -171,22 +187,42 @@ static int add_integer(cJSON *object, const char *name, uint64_t value)
     return cJSON_AddRawToObject(object, name, text) != NULL;
 }
 
-static void add_json_series(bench_report *r, const char *name, const bench_summary *s)
+/* Sorted samples as pairs of a bin's lower edge and how many are in it. Not for what is 0 or negative. */
+static int add_histogram(cJSON *object, const double *sorted, size_t n)
+{
+    cJSON *pairs = n >= 100 && sorted[0] > 0 ? cJSON_AddArrayToObject(object, "histogram") : NULL;
+    for (size_t i = 0; pairs && i < n;) {
+        const double bin = floor(log(sorted[i]) / log(BENCH_HISTOGRAM_STEP) + 1e-9);
+        const double low = pow(BENCH_HISTOGRAM_STEP, bin), high = low * BENCH_HISTOGRAM_STEP;
+        size_t end = i + 1;
+        while (end < n && sorted[end] < high) end++;
+        const double pair[] = {low, (double)(end - i)};
+        cJSON *item = cJSON_CreateDoubleArray(pair, 2);
+        if (!item || !cJSON_AddItemToArray(pairs, item)) return 0;
+        i = end;
+    }
+    return 1;
+}
+
+static void add_json_series(bench_report *r, const char *name, const bench_summary *s, const double *sorted)
 {
     cJSON *object = add_json(r, &r->series, name);
     int ok = object && cJSON_AddStringToObject(object, "unit", r->unit) && add_integer(object, "n", s->n);
     for (int i = 0; i < FIGURES; i++) ok = ok && cJSON_AddNumberToObject(object, figures[i].name, figure_of(s, i));
-    if (!ok) r->out_of_memory = 1;
+    if (!ok || !add_histogram(object, sorted, s->n)) r->out_of_memory = 1;
 }
 
-static int add_environment(cJSON *root, const bench_environment *e)
+static cJSON *environment_facts(const bench_environment *e)
 {
-    cJSON *object = cJSON_AddObjectToObject(root, "environment");
-    return object && cJSON_AddStringToObject(object, "device", e->device) && cJSON_AddNumberToObject(object, "arch", e->arch) &&
-           cJSON_AddNumberToObject(object, "driver", e->driver_version) &&
-           cJSON_AddStringToObject(object, "compiler", e->compiler) &&
-           cJSON_AddNumberToObject(object, "processors", e->processors) &&
-           cJSON_AddNumberToObject(object, "allowed", e->allowed) && cJSON_AddBoolToObject(object, "software", e->software);
+    cJSON *object = cJSON_CreateObject();
+    const int ok = object && cJSON_AddStringToObject(object, "device", e->device) && cJSON_AddNumberToObject(object, "arch", e->arch) &&
+                   cJSON_AddNumberToObject(object, "driver", e->driver_version) &&
+                   cJSON_AddStringToObject(object, "compiler", e->compiler) &&
+                   cJSON_AddNumberToObject(object, "processors", e->processors) &&
+                   cJSON_AddNumberToObject(object, "allowed", e->allowed) && cJSON_AddBoolToObject(object, "software", e->software);
+    if (ok) return object;
+    cJSON_Delete(object);
+    return NULL;
 }
 
 /* Gives an array, or an empty one, to the root. */
@@ -198,25 +234,49 @@ static int move_array(cJSON *root, const char *name, cJSON **array)
     return ok;
 }
 
-static char *json_text(bench_report *r)
+cJSON *bench_report_take(bench_report *r)
 {
-    cJSON *root = cJSON_CreateObject();
-    const int ok = root && cJSON_AddStringToObject(root, "version", jg_version()) &&
-                   cJSON_AddStringToObject(root, "command", bench_command_name(r->command)) &&
-                   add_environment(root, &r->environment) && move_array(root, "series", &r->series) &&
-                   move_array(root, "counts", &r->counts) && move_array(root, "targets", &r->targets) &&
-                   move_array(root, "notes", &r->notes) && add_integer(root, "missed", r->missed) &&
-                   cJSON_AddBoolToObject(root, "interrupted", r->interrupted);
-    char *text = ok && !r->out_of_memory ? cJSON_Print(root) : NULL;
+    cJSON *root = r->began ? cJSON_CreateObject() : NULL;
+    const struct { const char *name; cJSON **array; } arrays[] = {
+        {"commands", &r->commands}, {"environment", &r->facts}, {"ceilings", &r->ceilings}, {"rows", &r->rows},
+        {"summaries", &r->summaries}, {"compiles", &r->compiles}, {"series", &r->series}, {"counts", &r->counts},
+        {"targets", &r->targets}, {"notes", &r->notes}};
+    int ok = root && !r->out_of_memory && cJSON_AddStringToObject(root, "format", BENCH_RESULT_FORMAT) &&
+             cJSON_AddNumberToObject(root, "format_version", BENCH_RESULT_FORMAT_VERSION) &&
+             cJSON_AddStringToObject(root, "version", jg_version()) && cJSON_AddStringToObject(root, "started", r->started);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        ok = ok && move_array(root, arrays[i].name, arrays[i].array);
+        cJSON_Delete(*arrays[i].array);
+        *arrays[i].array = NULL;
+    }
+    ok = ok && add_integer(root, "missed", r->missed) && cJSON_AddBoolToObject(root, "interrupted", r->interrupted);
+    if (ok) return root;
     cJSON_Delete(root);
-    return text;
+    return NULL;
 }
 
 /* ---- the report ---- */
 
+void bench_report_command(bench_report *r, const char *name)
+{
+    cJSON *item = cJSON_CreateString(name);
+    r->command = name;
+    bench_report_add(r, &r->commands, item);
+    if (!r->began) return;
+    r->shown = SHOWN_NOTHING;
+    if (r->format == BENCH_TABLE) printf("\n==== %s\n", name);
+    if (r->format == BENCH_CSV) print_csv_value("environment", "command", "", name, "", "");
+}
+
 void bench_report_begin(bench_report *r, const bench_environment *environment)
 {
+    if (r->began) return;
+    const time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc)) strftime(r->started, sizeof r->started, "%Y-%m-%dT%H:%M:%SZ", &utc);
     r->environment = *environment;
+    r->facts = environment_facts(environment);
+    if (!r->facts) r->out_of_memory = 1;
     r->began = 1;
     if (r->format == BENCH_TABLE) print_heading(environment, r->command);
     if (r->format == BENCH_CSV) print_csv_heading(r);
@@ -224,11 +284,33 @@ void bench_report_begin(bench_report *r, const bench_environment *environment)
     flush(r);
 }
 
+void bench_report_fact(bench_report *r, const char *name, const char *text)
+{
+    cJSON_DeleteItemFromObject(r->facts, name);
+    if (!r->facts || !cJSON_AddStringToObject(r->facts, name, text)) r->out_of_memory = 1;
+    if (r->format == BENCH_CSV) print_csv_value("environment", name, "", text, "", "");
+}
+
+void bench_report_fact_number(bench_report *r, const char *name, double value)
+{
+    char text[32];
+    cJSON_DeleteItemFromObject(r->facts, name);
+    if (!r->facts || !cJSON_AddNumberToObject(r->facts, name, value)) r->out_of_memory = 1;
+    snprintf(text, sizeof text, "%g", value);
+    if (r->format == BENCH_CSV) print_csv_value("environment", name, "", text, "", "");
+}
+
+void bench_report_break(bench_report *r)
+{
+    r->shown = SHOWN_NOTHING;
+    flush(r);
+}
+
 bench_summary bench_report_series(bench_report *r, const char *name, double *samples, size_t n)
 {
     const bench_summary s = bench_summarise(samples, n);
     if (n == 0) return s;
-    if (r->environment.software) {
+    if (hides_times(r)) {
         char count[160];
         snprintf(count, sizeof count, "%s: samples", name);
         bench_report_count(r, count, n);
@@ -236,7 +318,7 @@ bench_summary bench_report_series(bench_report *r, const char *name, double *sam
     }
     if (r->format == BENCH_TABLE) print_series(r, name, &s);
     if (r->format == BENCH_CSV) print_csv_series(name, r->unit, &s);
-    if (r->format == BENCH_JSON) add_json_series(r, name, &s);
+    add_json_series(r, name, &s, samples);
     flush(r);
     return s;
 }
@@ -250,16 +332,14 @@ void bench_report_count(bench_report *r, const char *name, uint64_t value)
         printf("  %-*s%9s\n", NAME_WIDTH, name, text);
     }
     if (r->format == BENCH_CSV) print_csv_value("count", name, "", text, "", "");
-    if (r->format == BENCH_JSON) {
-        cJSON *object = add_json(r, &r->counts, name);
-        if (object && !add_integer(object, "value", value)) r->out_of_memory = 1;
-    }
+    cJSON *object = add_json(r, &r->counts, name);
+    if (object && !add_integer(object, "value", value)) r->out_of_memory = 1;
     flush(r);
 }
 
 void bench_report_target(bench_report *r, const char *name, double value, const char *unit, double limit)
 {
-    if (r->environment.software) return;
+    if (hides_times(r)) return;
     const int met = value <= limit;
     const char *word = met ? "met" : "missed";
     r->missed += !met;
@@ -271,12 +351,10 @@ void bench_report_target(bench_report *r, const char *name, double value, const 
         printf("  %-*s%9s %-2s  at most %s %s: %s\n", NAME_WIDTH, name, number, unit, bound, unit, word);
     }
     if (r->format == BENCH_CSV) print_csv_value("target", name, unit, number, bound, word);
-    if (r->format == BENCH_JSON) {
-        cJSON *object = add_json(r, &r->targets, name);
-        if (object && !(cJSON_AddStringToObject(object, "unit", unit) && cJSON_AddNumberToObject(object, "value", value) &&
-                        cJSON_AddNumberToObject(object, "limit", limit) && cJSON_AddBoolToObject(object, "met", met)))
-            r->out_of_memory = 1;
-    }
+    cJSON *object = add_json(r, &r->targets, name);
+    if (object && !(cJSON_AddStringToObject(object, "unit", unit) && cJSON_AddNumberToObject(object, "value", value) &&
+                    cJSON_AddNumberToObject(object, "limit", limit) && cJSON_AddBoolToObject(object, "met", met)))
+        r->out_of_memory = 1;
     flush(r);
 }
 
@@ -288,27 +366,16 @@ void bench_report_note(bench_report *r, const char *text)
         printf("%s\n", text);
     }
     if (r->format == BENCH_CSV) print_csv_value("note", "", "", text, "", "");
-    if (r->format == BENCH_JSON) {
-        if (!r->notes) r->notes = cJSON_CreateArray();
-        cJSON *item = cJSON_CreateString(text);
-        if (!r->notes || !item || !cJSON_AddItemToArray(r->notes, item)) {
-            cJSON_Delete(item);
-            r->out_of_memory = 1;
-        }
-    }
+    bench_report_add(r, &r->notes, cJSON_CreateString(text));
     flush(r);
 }
 
-int bench_report_end(bench_report *r)
+int bench_report_print(bench_report *r, const cJSON *document)
 {
-    if (r->interrupted && r->began && r->format != BENCH_JSON)
-        bench_report_note(r, "Interrupted: the results are of what was finished.");
-    char *text = r->format == BENCH_JSON && r->began ? json_text(r) : NULL;
-    const int failed = r->format == BENCH_JSON && r->began && !text;
-    if (text) puts(text);
+    if (r->format != BENCH_JSON) return 0;
+    char *text = cJSON_Print(document);
+    if (!text) return -1;
+    puts(text);
     cJSON_free(text);
-    cJSON *const arrays[] = {r->series, r->counts, r->targets, r->notes};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) cJSON_Delete(arrays[i]);
-    r->series = r->counts = r->targets = r->notes = NULL;
-    return failed ? -1 : 0;
+    return 0;
 }

@@ -13,7 +13,7 @@
  *       "rows": [{
  *           "suite": "layers", "list": "resnet50", "problem": "196x768x768:f16",
  *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "data": "resident" or "rotated",
- *           "kernel": "jg_sm90_mma_...",        ours
+ *           "kernel": "jg_sm90_mma_...", "plan": "mma 128x64x32 w64x32 s3",      ours
  *           "flops": 231211008, "bytes": 1782144,      of one product: 2 m n k; A, B and C once each
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
@@ -22,7 +22,8 @@
  *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
  *           "ratio_p": 0.0001,                  probability of such a difference by chance (Mann-Whitney U)
  *           "roofline_percent": 41.5, "bound": "compute", "memory" or "l2",
- *           "check": {"reference": 0.21, "peer": 0.3},  largest error / what is allowed; wrong above 1
+ *           "check": {"reference": 0.21, "peer": 0.3},  largest error / what is allowed, against a reference in double: wrong above
+ *               1; largest difference to a peer's result / what is allowed: above 1 and ours right, it is the peer that is off
  *           "counters": {"instructions": 12345, ...}    on the software GPU, instead of every "us"
  *       }, ...],
  *       "summaries": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 0.4, "best": 2.5}, ...],

@@ -1,6 +1,8 @@
 /* What the commands of jitgemm-bench share: see bench_run.h. */
 #include "bench_run.h"
 
+#include "bench_machine.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -181,6 +183,23 @@ static void find_compiler(const char *path, char *text)
     jg_cache_close(cache);
 }
 
+/* What else decides times. */
+static void add_machine(bench_run *run)
+{
+    bench_machine machine = {0};
+    cJSON *facts = cJSON_CreateObject();
+    const cJSON *fact;
+    bench_machine_open(&machine, run->gpu.pci_bus_id);
+    if (!facts || bench_machine_describe(&machine, facts) != 0) run->report.out_of_memory = 1;
+    bench_machine_close(&machine);
+    cJSON_ArrayForEach(fact, facts)
+    {
+        if (cJSON_IsString(fact)) bench_report_fact(&run->report, fact->string, fact->valuestring);
+        else bench_report_fact_number(&run->report, fact->string, cJSON_IsBool(fact) ? cJSON_IsTrue(fact) : fact->valuedouble);
+    }
+    cJSON_Delete(facts);
+}
+
 void bench_begin_report(bench_run *run)
 {
     cpu_set_t allowed;
@@ -190,7 +209,10 @@ void bench_begin_report(bench_run *run)
     e.allowed = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : e.processors;
     find_compiler(run->cache_path, e.compiler);
     find_compiler(bench_stats_now(run).factory, e.compiler);
+    if (run->report.began) return;
     bench_report_begin(&run->report, &e);
+    bench_report_fact_number(&run->report, "sm_count", run->gpu.sm_count);
+    add_machine(run);
 }
 
 void bench_clean_up(bench_run *run)
@@ -198,5 +220,6 @@ void bench_clean_up(bench_run *run)
     bench_close_library(run);
     bench_gpu_close(&run->gpu);
     if (run->scratch[0]) remove_scratch(run->scratch);
+    run->scratch[0] = run->cache_path[0] = 0;
     progress_end(&run->progress);
 }

@@ -24,6 +24,8 @@ int bench_first_call(bench_run *run);
 int bench_neighbour(bench_run *run); /* first-call --neighbour */
 int bench_dispatch(bench_run *run);
 int bench_cold_start(bench_run *run);
+int bench_products(bench_run *run);
+int bench_compile(bench_run *run);
 
 /* Lets SIGINT and SIGTERM ask for an end; a second one ends the process at once. To be called before there are threads: they
  * must inherit that these signals are blocked. Returns 0, or -1 if no thread can be started. */

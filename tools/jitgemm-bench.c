@@ -1,9 +1,12 @@
-/* jitgemm-bench: what the library promises in; what it does, beside its targets and beside cuBLAS, out.
+/* jitgemm-bench: what the library promises in; what it does, beside its targets, cuBLAS and cuBLASLt, out.
  *
- * The flow is: command line (bench_args.c) -> the GPU (bench_gpu.c) -> one command, which measures and reports as it goes
- * (bench_first_call.c, bench_neighbour.c, bench_dispatch.c, bench_cold_start.c) -> report (bench_report.c).
- * See jitgemm-bench.1 for how it behaves. */
+ * The flow is: command line (bench_args.c) -> the GPU (bench_gpu.c) -> one command after another, which measure and report as they
+ * go (bench_products.c for suites, bench_compile.c, bench_first_call.c, bench_neighbour.c, bench_dispatch.c, bench_cold_start.c) ->
+ * report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program starts itself several times
+ * instead (bench_drift.c). See jitgemm-bench.1 for how it behaves. */
 #include "bench_cold_child.h"
+#include "bench_drift.h"
+#include "bench_html.h"
 #include "bench_run.h"
 
 #include <errno.h>
@@ -12,7 +15,8 @@
 #include <unistd.h>
 
 static int (*const commands[BENCH_COMMANDS])(bench_run *run) = {
-    [BENCH_FIRST_CALL] = bench_first_call, [BENCH_DISPATCH] = bench_dispatch, [BENCH_COLD_START] = bench_cold_start};
+    [BENCH_FIRST_CALL] = bench_first_call, [BENCH_DISPATCH] = bench_dispatch, [BENCH_COLD_START] = bench_cold_start,
+    [BENCH_PRODUCTS] = bench_products, [BENCH_COMPILE] = bench_compile};
 
 /* Checks that standard output took everything. Returns the exit status: `status`, or failed if that is good. */
 static int finish_output(const bench_report *r, int status)
@@ -39,20 +43,74 @@ static int pin(bench_run *run)
     return BENCH_EXIT_USAGE;
 }
 
-static int run_command(bench_run *run)
+static int open_gpu(bench_run *run)
 {
-    if (bench_gpu_open(run->args.driver_path, &run->gpu) != JG_OK) {
-        progress_message(&run->progress, "jitgemm-bench: %s", jg_last_error());
-        return BENCH_EXIT_FAILED;
+    if (bench_gpu_open(run->args.driver_path, &run->gpu) == JG_OK) return BENCH_EXIT_DONE;
+    progress_message(&run->progress, "jitgemm-bench: %s", jg_last_error());
+    return BENCH_EXIT_FAILED;
+}
+
+/* Writes what was measured, also when that was cut short. `drift` may be null; it is taken. */
+static int write_results(bench_run *run, cJSON *drift, int status)
+{
+    char why[1200];
+    cJSON *document = bench_report_take(&run->report);
+    if (drift && !document) document = cJSON_CreateObject();
+    if (drift && (!document || !cJSON_AddItemToObject(document, "drift", drift))) {
+        cJSON_Delete(drift);
+        status = bench_fail(run, "out of memory");
     }
+    if (run->report.began && !document) status = bench_fail(run, "out of memory");
+    if (document && bench_report_print(&run->report, document) != 0) status = bench_fail(run, "out of memory");
+    if (document && run->args.html_path && bench_html_write(run->args.html_path, document, why, sizeof why) != 0)
+        status = bench_fail(run, "--html: %s", why);
+    cJSON_Delete(document);
+    return status;
+}
+
+static int run_commands(bench_run *run)
+{
+    int status = open_gpu(run);
+    if (status != BENCH_EXIT_DONE) return status;
     bench_args_resolve(&run->args, run->gpu.software);
-    int status = commands[run->args.command](run);
+    for (size_t i = 0; i < run->args.command_count && status == BENCH_EXIT_DONE && !bench_stop_requested(); i++) {
+        if (i > 0) status = open_gpu(run);
+        bench_report_command(&run->report, bench_args_title(&run->args, run->args.commands[i]));
+        if (status == BENCH_EXIT_DONE) status = commands[run->args.commands[i]](run);
+        bench_clean_up(run);
+    }
     if (bench_stop_requested() && status == BENCH_EXIT_DONE) status = BENCH_EXIT_INTERRUPTED;
-    bench_clean_up(run);
     run->report.interrupted = status == BENCH_EXIT_INTERRUPTED;
-    if (run->report.interrupted) fputs("jitgemm-bench: interrupted; the results are of what was finished\n", stderr);
-    if (bench_report_end(&run->report) != 0) status = bench_fail(run, "out of memory");
+    if (run->report.interrupted) {
+        fputs("jitgemm-bench: interrupted; the results are of what was finished\n", stderr);
+        if (run->report.began && run->report.format != BENCH_JSON)
+            bench_report_note(&run->report, "Interrupted: the results are of what was finished.");
+    }
+    status = write_results(run, NULL, status);
     return status == BENCH_EXIT_DONE && run->args.check && run->report.missed ? BENCH_EXIT_MISSED : status;
+}
+
+/* --save, --against: this program again and again, with one cache file for all. */
+static int run_processes(bench_run *run, const char *program)
+{
+    cJSON *drift = NULL;
+    int status = open_gpu(run);
+    if (status != BENCH_EXIT_DONE) return status;
+    bench_args_resolve(&run->args, run->gpu.software);
+    status = bench_prepare_cache(run);
+    bench_report_command(&run->report, bench_args_title(&run->args, run->args.commands[0]));
+    if (run->report.format != BENCH_CSV) bench_begin_report(run); /* CSV has the drift's own lines only */
+    const char **argv = bench_args_for_process(&run->args, program, run->cache_path);
+    if (!argv) status = bench_fail(run, "out of memory");
+    if (status == BENCH_EXIT_DONE) {
+        const bench_drift_options options = {.save_path = run->args.save_path, .against_path = run->args.against_path,
+                                             .child_argv = (char *const *)argv, .runs = (size_t)run->args.processes,
+                                             .percent = (double)run->args.percent};
+        status = bench_drift(run, &options, &drift);
+    }
+    free(argv);
+    bench_clean_up(run);
+    return write_results(run, drift, status);
 }
 
 int main(int argc, char **argv)
@@ -62,11 +120,12 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], COLD_COMMAND) == 0) return cold_child_main(argc, argv, main_ns);
     int status = bench_args_parse(argc, argv, &run.args);
     if (status >= 0) return status == BENCH_EXIT_DONE ? finish_output(&run.report, status) : status;
-    run.report = (bench_report){.format = run.args.format, .command = run.args.command};
+    run.report = (bench_report){.format = run.args.format};
     begin_progress(&run);
     status = pin(&run);
     if (status == BENCH_EXIT_DONE && bench_catch_stop_signals() != 0) status = bench_fail(&run, "no thread can be started");
-    if (status == BENCH_EXIT_DONE) status = run_command(&run);
+    if (status == BENCH_EXIT_DONE)
+        status = run.args.save_path || run.args.against_path ? run_processes(&run, argv[0]) : run_commands(&run);
     if (status == BENCH_EXIT_USAGE) return status;
     status = finish_output(&run.report, status);
     /* What ended early may have left a compile under way, beside which exit handlers, NVRTC's among them, should not run. */

@@ -1,0 +1,458 @@
+/* jitgemm-bench common16, poison, ..., --list: suites of products, each measured against the peers.
+ *
+ * The flow is: sizes of the suites -> one pool of memory for all -> a context of the library, every kernel compiled or loaded ->
+ * peers -> ceilings of the GPU -> row by row (bench_contest.c), group by group. */
+#include "bench_contest.h"
+#include "bench_machine.h"
+#include "bench_rows.h"
+#include "bench_run.h"
+#include "bench_suites.h"
+#include "status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKSPACE_BYTES ((size_t)64 << 20) /* as much as cuBLAS' own advice for a Hopper, and more than for others */
+#define MOST_SETS 4096u
+#define SOFTWARE_FLOPS 6e8                 /* the software GPU would compute more than this for minutes */
+#define ORIN_ARCH 87
+
+typedef struct products {
+    bench_run *run;
+    bench_arena arena;
+    bench_machine machine;
+    bench_product *list;
+    size_t count, capacity, left_out;
+    CUdeviceptr workspace;
+    bench_rows rows;
+    size_t wrong;
+} products;
+
+/* ---- which products ---- */
+
+static int is_known(const products *s, const char *list, const char *text)
+{
+    for (size_t i = s->count; i-- > 0 && strcmp(s->list[i].list, list) == 0;)
+        if (strcmp(s->list[i].text, text) == 0) return 1;
+    return 0;
+}
+
+static int add_product(products *s, const char *suite, const char *list, const jg_problem *p, int rotated)
+{
+    bench_run *run = s->run;
+    char text[256];
+    bench_product product = {.problem = *p, .suite = suite, .list = list, .rotated = rotated};
+    if (jg_problem_format(p, text, sizeof text, NULL) != JG_OK || bench_layout_make(p, 0, 1, &product.layout) != JG_OK)
+        return bench_fail_status(run, list);
+    if (is_known(s, list, text)) return BENCH_EXIT_DONE;
+    if (run->gpu.software && bench_layout_flops(&product.layout) > SOFTWARE_FLOPS) {
+        s->left_out++;
+        return BENCH_EXIT_DONE;
+    }
+    const size_t set = product.layout.a_bytes + product.layout.b_bytes + product.layout.c_bytes;
+    if (rotated) bench_layout_make(p, 2 * (size_t)run->gpu.l2_bytes + set, MOST_SETS, &product.layout);
+    if (s->count == s->capacity) {
+        const size_t capacity = 2 * s->capacity + 64;
+        bench_product *grown = realloc(s->list, capacity * sizeof *grown);
+        if (!grown) return bench_fail(run, "out of memory");
+        s->list = grown;
+        s->capacity = capacity;
+    }
+    product.text = strdup(text);
+    if (!product.text) return bench_fail(run, "out of memory");
+    s->list[s->count++] = product;
+    return BENCH_EXIT_DONE;
+}
+
+static int add_sizes(products *s, const char *suite, const char *list, const sizelist *sizes, int memory)
+{
+    const bench_data data = s->run->args.data;
+    const int rotated = data == BENCH_DATA_ROTATED || (data == BENCH_DATA_BY_SUITE && memory);
+    int status = BENCH_EXIT_DONE;
+    for (size_t i = 0; i < sizes->count && status == BENCH_EXIT_DONE; i++)
+        status = add_product(s, suite, list, &sizes->items[i], rotated && !s->run->gpu.software);
+    return status;
+}
+
+/* Where sizes come from: one of these is set. */
+typedef struct source {
+    const bench_list *list;
+    const char *file;
+    const bench_words *single;
+} source;
+
+/* Adds the sizes of a source for each type, type by type. */
+static int add_source(products *s, const source *from)
+{
+    bench_run *run = s->run;
+    int status = BENCH_EXIT_DONE;
+    for (size_t t = 0; t < run->args.type_count && status == BENCH_EXIT_DONE; t++) {
+        sizelist sizes = {0};
+        const jg_problem *type = &run->args.types[t];
+        int read = 0;
+        if (from->list) read = bench_list_problems(from->list, type, 1, &sizes);
+        else if (from->file) read = sizelist_read(&sizes, from->file, type, 1);
+        for (size_t i = 0; from->single && i < from->single->count && read == 0; i++)
+            read = sizelist_add(&sizes, from->single->words[i], type, 1);
+        if (read != 0) {
+            bench_fail(run, "%s%s", from->single ? "--size: " : "", sizes.error);
+            status = BENCH_EXIT_USAGE;
+        } else if (from->list) {
+            status = add_sizes(s, from->list->suite, from->list->name, &sizes, from->list->memory);
+        } else {
+            const char *slash = from->file ? strrchr(from->file, '/') : NULL, *name = slash ? slash + 1 : from->file;
+            status = add_sizes(s, from->file ? "list" : "size", from->file ? name : "size", &sizes, 0);
+        }
+        sizelist_free(&sizes);
+        if (from->file && strcmp(from->file, "-") == 0) break; /* it can be read once only; the first type is its default */
+    }
+    return status;
+}
+
+static int collect(products *s)
+{
+    const bench_args *args = &s->run->args;
+    int status = BENCH_EXIT_DONE;
+    for (size_t w = 0; w < args->suites.count && status == BENCH_EXIT_DONE; w++)
+        for (size_t i = 0; bench_list_at(i) && status == BENCH_EXIT_DONE; i++)
+            if (bench_list_matches(bench_list_at(i), args->suites.words[w]))
+                status = add_source(s, &(source){.list = bench_list_at(i)});
+    for (size_t i = 0; i < args->lists.count && status == BENCH_EXIT_DONE; i++)
+        status = add_source(s, &(source){.file = args->lists.words[i]});
+    if (status == BENCH_EXIT_DONE && args->single.count > 0) status = add_source(s, &(source){.single = &args->single});
+    if (status == BENCH_EXIT_DONE && s->count == 0)
+        status = bench_fail(s->run, s->left_out ? "every size is too large for the software GPU" : "there is no size to measure");
+    return status;
+}
+
+/* ---- the GPU and the library ---- */
+
+static int start_gpu(products *s)
+{
+    bench_run *run = s->run;
+    const int sms = (int)run->args.sms;
+    if (sms == 0) return bench_gpu_start(&run->gpu) == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(run, "the CUDA context");
+    if (sms > run->gpu.sm_count) return bench_fail(run, "--sms %d: this GPU has %d multiprocessors", sms, run->gpu.sm_count);
+    if (bench_gpu_start_narrow(&run->gpu, sms) == JG_OK) return BENCH_EXIT_DONE;
+    char why[512];
+    snprintf(why, sizeof why, "Planned for %d multiprocessors, but run on all %d: %s.", sms, run->gpu.sm_count, jg_last_error());
+    if (bench_gpu_start(&run->gpu) != JG_OK) return bench_fail_status(run, "the CUDA context");
+    progress_message(&run->progress, "jitgemm-bench: %s", why);
+    return BENCH_EXIT_DONE;
+}
+
+/* An Orin's limits where an Orin's number of multiprocessors is asked for. */
+static int planned_arch(const bench_run *run)
+{
+    if (run->args.as_arch >= 0) return (int)run->args.as_arch;
+    return run->args.sms && run->gpu.arch > ORIN_ARCH ? ORIN_ARCH : 0;
+}
+
+static void on_log(void *user, jg_log_level level, const char *text)
+{
+    bench_run *run = user;
+    progress_message(&run->progress, "jitgemm-bench: %s: %s", level == JG_LOG_ERROR ? "error" : "warning", text);
+}
+
+static int open_library(products *s)
+{
+    bench_run *run = s->run;
+    const jg_options options = {
+        .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
+        .arch = planned_arch(run), .sm_count = run->gpu.narrow_sms ? run->gpu.narrow_sms : (int)run->args.sms,
+        .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_path = run->cache_path,
+        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
+    if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
+    run->context = NULL;
+    return bench_fail_status(run, "jg_open");
+}
+
+static int on_compile(void *user, const jg_progress *step)
+{
+    bench_show_progress(user, "compiling", step->done, step->total);
+    return bench_stop_requested();
+}
+
+/* Compiles and loads every kernel before anything is timed. One that cannot be made is told in its row. */
+static int prewarm(products *s)
+{
+    bench_run *run = s->run;
+    const size_t forms = run->args.generic ? 2 : 1;
+    jg_problem *problems = calloc(s->count * forms, sizeof *problems);
+    if (!problems) return bench_fail(run, "out of memory");
+    for (size_t i = 0; i < s->count; i++) {
+        problems[i] = s->list[i].problem;
+        if (forms == 1) continue;
+        problems[s->count + i] = s->list[i].problem;
+        problems[s->count + i].form = JG_FORM_GENERIC;
+    }
+    const jg_prewarm_options how = {.progress = on_compile, .user = run};
+    const jg_status status = jg_prewarm(run->context, problems, s->count * forms, &how, NULL);
+    progress_end(&run->progress);
+    free(problems);
+    if (status == JG_ERR_CANCELLED) return BENCH_EXIT_INTERRUPTED;
+    if (status == JG_ERR_NO_NVRTC || status == JG_ERR_NO_MEMORY || jg_status_is_fatal(status))
+        return bench_fail_status(run, "making the kernels");
+    return BENCH_EXIT_DONE;
+}
+
+/* ---- peers, memory ---- */
+
+static void peer_is_missing(products *s, const char *what)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "%s: %s", what, jg_last_error());
+    bench_report_note(&s->run->report, text);
+}
+
+static int sm_target(const bench_run *run)
+{
+    return run->gpu.narrow_sms;
+}
+
+/* A peer that is not there is noted; one that was named and is not there is an error. */
+static int open_peers(products *s)
+{
+    bench_run *run = s->run;
+    bench_arena *a = &s->arena;
+    if (run->args.no_peer || run->gpu.software) return BENCH_EXIT_DONE;
+    const jg_status memory = bench_gpu_failed(&run->gpu, run->gpu.driver->memory_allocate(&s->workspace, WORKSPACE_BYTES), "cuMemAlloc");
+    if (memory != JG_OK) return bench_fail_status(run, "a workspace for cuBLAS");
+    jg_status status = bench_peer_open(run->args.cublas_path, &a->peer);
+    if (status == JG_OK) status = bench_peer_create(&a->peer, a->clock.stream);
+    if (status == JG_OK) status = bench_peer_workspace(&a->peer, s->workspace, WORKSPACE_BYTES);
+    if (status == JG_OK && sm_target(run)) status = bench_peer_sm_target(&a->peer, sm_target(run));
+    a->has_peer = status == JG_OK;
+    if (!a->has_peer) peer_is_missing(s, "cuBLAS");
+    if (!a->has_peer && run->args.cublas_path) return bench_fail_status(run, "--cublas");
+    if (a->has_peer) bench_report_fact_number(&run->report, "cublas", a->peer.version);
+    status = bench_lt_open(run->args.cublaslt_path, &a->lt);
+    if (status == JG_OK) status = bench_lt_create(&a->lt, s->workspace, WORKSPACE_BYTES, sm_target(run));
+    a->has_lt = status == JG_OK;
+    if (!a->has_lt) peer_is_missing(s, "cuBLASLt");
+    if (!a->has_lt && run->args.cublaslt_path) return bench_fail_status(run, "--cublaslt");
+    if (a->has_lt) bench_report_fact_number(&run->report, "cublaslt", (double)a->lt.version);
+    return BENCH_EXIT_DONE;
+}
+
+/* The sizes that cuBLASLt keeps a GPU busiest with, in each type: a ceiling beside the measured instructions. */
+static const char *const ceiling_sizes[] = {"4096:f16", "4096:bf16", "2048:f32"};
+enum { CEILING_SIZES = sizeof ceiling_sizes / sizeof *ceiling_sizes };
+
+static int make_ceiling_product(int i, bench_product *out)
+{
+    *out = (bench_product){.suite = "ceiling", .list = "ceiling", .text = ceiling_sizes[i]};
+    return jg_problem_parse(ceiling_sizes[i], &out->problem) == JG_OK && bench_layout_make(&out->problem, 0, 1, &out->layout) == JG_OK;
+}
+
+static int allocate(products *s)
+{
+    bench_run *run = s->run;
+    size_t in = 0, out = 0, largest = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const size_t needs_in = bench_layout_in_bytes(&s->list[i].layout), needs_out = bench_layout_out_bytes(&s->list[i].layout);
+        if (needs_in + needs_out > bench_layout_in_bytes(&s->list[largest].layout) + bench_layout_out_bytes(&s->list[largest].layout))
+            largest = i;
+        if (needs_in > in) in = needs_in;
+        if (needs_out > out) out = needs_out;
+    }
+    for (int i = 0; i < CEILING_SIZES && !run->gpu.software && !run->args.no_peer; i++) {
+        bench_product p;
+        if (!make_ceiling_product(i, &p)) continue;
+        if (bench_layout_in_bytes(&p.layout) > in) in = bench_layout_in_bytes(&p.layout);
+        if (bench_layout_out_bytes(&p.layout) > out) out = bench_layout_out_bytes(&p.layout);
+    }
+    if (bench_pool_open(&run->gpu, in, out, &s->arena.pool) == JG_OK) return BENCH_EXIT_DONE;
+    return bench_fail(run, "%.0f MiB for operands, of %s above all: %s", (double)(in + out) / 1048576, s->list[largest].text,
+                      jg_last_error());
+}
+
+/* ---- ceilings ---- */
+
+static void add_ceilings(products *s)
+{
+    bench_report *r = &s->run->report;
+    const bench_ceilings *c = &s->arena.ceilings;
+    if (r->format == BENCH_TABLE) puts("\nceilings of this GPU");
+    for (size_t i = 0; i < c->count; i++) {
+        const bench_ceiling *one = &c->list[i];
+        cJSON *object = cJSON_CreateObject();
+        const int ok = object && cJSON_AddStringToObject(object, "name", one->name) && cJSON_AddStringToObject(object, "unit", one->unit) &&
+                       cJSON_AddNumberToObject(object, "value", one->value) && cJSON_AddStringToObject(object, "how", one->how);
+        if (!ok) {
+            cJSON_Delete(object);
+            object = NULL;
+        }
+        bench_report_add(r, &r->ceilings, object);
+        if (r->format == BENCH_TABLE) printf("  %-10s%10.1f %-9s %s\n", one->name, one->value, one->unit, one->how);
+    }
+    if (r->format == BENCH_TABLE)
+        printf("  clocks %s after %.1f s\n", c->settled ? "settled" : "had not settled", c->warm_up_s);
+    bench_report_break(r);
+}
+
+static int measure_ceilings(products *s)
+{
+    bench_run *run = s->run;
+    if (run->gpu.software) return BENCH_EXIT_DONE;
+    bench_show_progress(run, "warming up", 0, 1);
+    if (bench_ceilings_measure(&run->gpu, s->arena.clock.stream, &s->arena.ceilings) != JG_OK)
+        return bench_fail_status(run, "ceilings");
+    bench_show_progress(run, "warming up", 1, 1);
+    for (int i = 0; i < CEILING_SIZES; i++) {
+        bench_product p;
+        if (make_ceiling_product(i, &p) && bench_contest_ceiling(&s->arena, &p) == JG_ERR_DEVICE_LOST)
+            return bench_fail_status(run, p.text);
+    }
+    add_ceilings(s);
+    bench_report_fact_number(&run->report, "clocks_settled_s", s->arena.ceilings.warm_up_s);
+    if (!s->arena.ceilings.settled)
+        bench_report_note(&run->report, "The GPU's clocks had not settled when measuring began: times may drift.");
+    return BENCH_EXIT_DONE;
+}
+
+/* ---- the report ---- */
+
+static void add_conditions(products *s, const char *when)
+{
+    bench_report *r = &s->run->report;
+    const bench_conditions now = bench_machine_conditions(&s->machine);
+    const struct { const char *name; double value; } rows[] = {{"clock_sm_mhz", now.sm_mhz}, {"clock_memory_mhz", now.memory_mhz},
+        {"temperature_c", now.temperature_c}, {"power_w", now.power_w}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", rows[i].name, when);
+        if (rows[i].value >= 0) bench_report_fact_number(r, name, rows[i].value);
+    }
+    if (r->format == BENCH_TABLE && now.sm_mhz >= 0)
+        printf("%s: %.0f MHz, memory %.0f MHz, %.0f C, %.0f W\n", *when ? "after" : "before", now.sm_mhz, now.memory_mhz,
+               now.temperature_c, now.power_w);
+}
+
+static void begin_report(products *s)
+{
+    bench_run *run = s->run;
+    bench_report *r = &run->report;
+    char text[256];
+    bench_begin_report(run);
+    if (run->args.sms) {
+        bench_report_fact_number(r, "sms", (double)run->args.sms);
+        bench_report_fact_number(r, "as_arch", planned_arch(run) ? planned_arch(run) : run->gpu.arch);
+        snprintf(text, sizeof text, "%s %d of %d multiprocessors; planned as for sm_%d.",
+                 run->gpu.narrow_sms ? "Run in a green context of" : "No green context here: planned for",
+                 run->gpu.narrow_sms ? run->gpu.narrow_sms : (int)run->args.sms, run->gpu.sm_count,
+                 planned_arch(run) ? planned_arch(run) : run->gpu.arch);
+        bench_report_note(r, text);
+    }
+    if (run->gpu.software) {
+        bench_report_note(r, "Counters of the software GPU instead of times.");
+        bench_report_note(r, "load and store sect.: sectors of 32 bytes of global memory; conflicts: cycles lost to bank conflicts.");
+    } else {
+        snprintf(text, sizeof text, "Medians of %ld samples in turns, each a graph's replay of about %ld us between two events.",
+                 run->args.rounds, run->args.sample_us);
+        bench_report_note(r, text);
+        bench_report_note(r, "spread: (p75 - p25) / median. ratio: time of the best peer / ours; ~: may be chance (p >= 0.01).");
+        bench_report_note(r, "roofline: part of what c(ompute), m(emory) or the l(2) cache allows.");
+    }
+    bench_report_note(r, "check: largest error / what is allowed.");
+    if (s->left_out) {
+        snprintf(text, sizeof text, "Left out, too large for the software GPU: %zu sizes.", s->left_out);
+        bench_report_note(r, text);
+    }
+}
+
+/* ---- rows ---- */
+
+static int measure_row(products *s, size_t i)
+{
+    bench_run *run = s->run;
+    const bench_product *p = &s->list[i];
+    cJSON *row;
+    double gain;
+    int wrong = 0;
+    const jg_status status = bench_contest(&s->arena, p, &row, &gain, &wrong);
+    if (status != JG_OK) {
+        cJSON_Delete(row);
+        return bench_fail_status(run, p->text);
+    }
+    progress_end(&run->progress);
+    bench_rows_add(&s->rows, &run->report, row);
+    s->wrong += (size_t)wrong;
+    if (run->args.record && gain > 0 && jg_record_gain(run->context, &p->problem, gain) != JG_OK)
+        return bench_fail_status(run, "--record");
+    return BENCH_EXIT_DONE;
+}
+
+static int same_group(const bench_product *x, const bench_product *y)
+{
+    return strcmp(x->suite, y->suite) == 0 && strcmp(x->list, y->list) == 0 &&
+           x->layout.problem.type_a == y->layout.problem.type_a && x->layout.problem.type_c == y->layout.problem.type_c;
+}
+
+static int measure_rows(products *s)
+{
+    bench_run *run = s->run;
+    int first = 0, status = BENCH_EXIT_DONE;
+    for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested(); i++) {
+        bench_show_progress(run, s->list[i].text, i, s->count);
+        status = measure_row(s, i);
+        if (status == BENCH_EXIT_DONE && (i + 1 == s->count || !same_group(&s->list[i], &s->list[i + 1]) || bench_stop_requested())) {
+            bench_rows_sum_up(&s->rows, &run->report, first);
+            first = cJSON_GetArraySize(run->report.rows);
+        }
+    }
+    progress_end(&run->progress);
+    if (status == BENCH_EXIT_DONE && s->wrong) return bench_fail(run, "wrong results: %zu products, see the column check", s->wrong);
+    return status;
+}
+
+static void finish(products *s)
+{
+    bench_arena *a = &s->arena;
+    bench_lt_close(&a->lt);
+    bench_peer_close(&a->peer);
+    bench_pool_close(&a->pool);
+    bench_clock_close(&a->clock);
+    if (s->workspace) s->run->gpu.driver->memory_free(s->workspace);
+    for (size_t i = 0; i < s->count; i++) free((char *)s->list[i].text);
+    free(s->list);
+    bench_machine_close(&s->machine);
+}
+
+static int prepare(products *s)
+{
+    bench_run *run = s->run;
+    bench_arena *a = &s->arena;
+    int status = collect(s);
+    if (status == BENCH_EXIT_DONE) status = start_gpu(s);
+    if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
+    if (status == BENCH_EXIT_DONE) status = open_library(s);
+    if (status == BENCH_EXIT_DONE) status = prewarm(s);
+    if (status != BENCH_EXIT_DONE) return status;
+    begin_report(s);
+    a->gpu = &run->gpu;
+    a->context = run->context;
+    a->rounds = (size_t)run->args.rounds;
+    a->sample_us = (double)run->args.sample_us;
+    a->generic = run->args.generic;
+    if (bench_clock_open(&run->gpu, &a->clock) != JG_OK) return bench_fail_status(run, "a stream");
+    status = allocate(s);
+    if (status == BENCH_EXIT_DONE) status = open_peers(s);
+    return status;
+}
+
+int bench_products(bench_run *run)
+{
+    products s = {.run = run};
+    bench_machine_open(&s.machine, run->gpu.pci_bus_id);
+    int status = prepare(&s);
+    if (status == BENCH_EXIT_DONE) status = measure_ceilings(&s);
+    if (status == BENCH_EXIT_DONE) {
+        add_conditions(&s, "");
+        status = measure_rows(&s);
+        add_conditions(&s, "_end");
+    }
+    finish(&s);
+    bench_close_library(run);
+    return status;
+}

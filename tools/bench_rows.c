@@ -1,0 +1,225 @@
+/* Rows of products on standard output: see bench_rows.h. */
+#include "bench_rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_WIDTH 30
+#define SURE 0.01 /* above it a difference may be chance, and is marked */
+
+static const char *const columns[] = {"jitgemm", "generic", "cublas", "lt first", "lt best"};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    return text ? text : "";
+}
+
+/* NaN where there is none. */
+static double number_of(const cJSON *object, const char *name)
+{
+    const cJSON *number = cJSON_GetObjectItem(object, name);
+    return cJSON_IsNumber(number) ? number->valuedouble : (double)NAN;
+}
+
+static const cJSON *contestant_of(const cJSON *row, const char *name)
+{
+    const cJSON *one;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItem(row, "contestants"))
+        if (strcmp(text_of(one, "name"), name) == 0) return one;
+    return NULL;
+}
+
+static double us_of(const cJSON *row, const char *name, const char *figure)
+{
+    return number_of(cJSON_GetObjectItem(contestant_of(row, name), "us"), figure);
+}
+
+/* ---- the table ---- */
+
+static void print_heading(const bench_report *r, const cJSON *row)
+{
+    const char *suite = text_of(row, "suite"), *list = text_of(row, "list");
+    printf("\n%s%s%s, %s, operands %s\n", suite, strcmp(suite, list) ? ": " : "", strcmp(suite, list) ? list : "",
+           text_of(row, "type"), text_of(row, "data"));
+    if (r->environment.software) {
+        printf("  %-*s%14s%12s%12s%11s%10s%7s  %s\n", NAME_WIDTH, "size", "instructions", "load sect.", "store sect.", "conflicts",
+               "barriers", "check", "plan");
+        return;
+    }
+    printf("  %-*s%10s%8s", NAME_WIDTH, "size, us", columns[0], "spread");
+    for (int i = 1; i < COLUMNS; i++)
+        if (contestant_of(row, columns[i])) printf("%10s", columns[i]);
+    printf("%8s%10s%7s  %s\n", "ratio", "roofline", "check", "plan");
+}
+
+static void print_us(const cJSON *row, const char *name)
+{
+    const cJSON *one = contestant_of(row, name);
+    const double us = us_of(row, name, "p50");
+    if (!one) return;
+    if (isnan(us)) printf("%10s", cJSON_GetObjectItem(one, "refused") ? "refused" : "-");
+    else printf("%10.2f", us);
+}
+
+static void print_times(const cJSON *row)
+{
+    char text[32];
+    const double p50 = us_of(row, columns[0], "p50"), spread = us_of(row, columns[0], "p75") - us_of(row, columns[0], "p25");
+    print_us(row, columns[0]);
+    if (isnan(p50)) printf("%8s", "");
+    else printf("%7.1f%%", 100 * spread / p50);
+    for (int i = 1; i < COLUMNS; i++) print_us(row, columns[i]);
+    const double ratio = number_of(row, "ratio"), roofline = number_of(row, "roofline_percent");
+    snprintf(text, sizeof text, "%.2f%s", ratio, number_of(row, "ratio_p") < SURE ? " " : "~");
+    printf("%8s", isnan(ratio) ? "-" : text);
+    snprintf(text, sizeof text, "%.1f%% %.1s", roofline, text_of(row, "bound"));
+    printf("%10s", isnan(roofline) ? "-" : text);
+}
+
+static void print_counters(const cJSON *row)
+{
+    const cJSON *c = cJSON_GetObjectItem(row, "counters");
+    printf("%14.0f%12.0f%12.0f%11.0f%10.0f", number_of(c, "instructions"), number_of(c, "global_load_sectors"),
+           number_of(c, "global_store_sectors"), number_of(c, "shared_load_conflicts") + number_of(c, "shared_store_conflicts"),
+           number_of(c, "barriers"));
+}
+
+/* Each reason once a group. */
+static void print_refusals(bench_rows *rows, const cJSON *row)
+{
+    const cJSON *one;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItem(row, "contestants"))
+    {
+        char line[320];
+        if (!cJSON_GetObjectItem(one, "refused")) continue;
+        snprintf(line, sizeof line, "%s: %.250s", text_of(one, "name"), text_of(one, "refused"));
+        line[strcspn(line, "\n")] = 0;
+        if (strstr(rows->refused, line)) continue;
+        const size_t length = strlen(rows->refused);
+        snprintf(rows->refused + length, sizeof rows->refused - length, "%s\n", line);
+        printf("    refused by %s\n", line);
+    }
+}
+
+static void print_line(bench_rows *rows, const bench_report *r, const cJSON *row)
+{
+    const cJSON *errors = cJSON_GetObjectItem(row, "check");
+    const double check = number_of(errors, "reference"), peer = number_of(errors, "peer");
+    printf("  %-*s", NAME_WIDTH, text_of(row, "problem"));
+    if (r->environment.software && cJSON_GetObjectItem(row, "counters")) print_counters(row);
+    else print_times(row);
+    if (isnan(check)) printf("%7s", "-");
+    else printf("%7.2f", check);
+    printf("  %s%s\n", text_of(row, "plan"), check > 1 ? "  WRONG RESULT" : peer > 1 ? "  (the peer's result is off)" : "");
+    print_refusals(rows, row);
+}
+
+/* ---- CSV ---- */
+
+static void print_csv_number(double value)
+{
+    if (isnan(value)) putchar(',');
+    else printf(",%.6g", value);
+}
+
+static const char *const counter_names[] = {"instructions", "global_load_sectors", "global_store_sectors", "shared_load_conflicts",
+                                            "shared_store_conflicts", "barriers"};
+
+static void print_csv_heading(const bench_report *r)
+{
+    fputs("\nsuite,list,problem,m,n,k,batch,type,data,kernel", stdout);
+    if (r->environment.software)
+        for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++) printf(",%s", counter_names[i]);
+    else
+        fputs(",jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,lt_first_us,lt_best_us,peer,ratio,ratio_p,"
+              "roofline_percent,bound", stdout);
+    fputs(",check_reference,check_peer\n", stdout);
+}
+
+static void print_csv_line(const bench_report *r, const cJSON *row)
+{
+    printf("%s,%s,%s", text_of(row, "suite"), text_of(row, "list"), text_of(row, "problem"));
+    static const char *const sizes[] = {"m", "n", "k", "batch"};
+    for (int i = 0; i < 4; i++) printf(",%.0f", number_of(row, sizes[i]));
+    printf(",%s,%s,%s", text_of(row, "type"), text_of(row, "data"), text_of(row, "kernel"));
+    if (r->environment.software) {
+        const cJSON *c = cJSON_GetObjectItem(row, "counters");
+        for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++) print_csv_number(number_of(c, counter_names[i]));
+    } else {
+        print_csv_number(us_of(row, columns[0], "p50"));
+        print_csv_number(us_of(row, columns[0], "p25"));
+        print_csv_number(us_of(row, columns[0], "p75"));
+        for (int i = 1; i < COLUMNS; i++) {
+            if (cJSON_GetObjectItem(contestant_of(row, columns[i]), "refused")) fputs(",refused", stdout);
+            else print_csv_number(us_of(row, columns[i], "p50"));
+        }
+        printf(",%s", text_of(row, "peer"));
+        print_csv_number(number_of(row, "ratio"));
+        print_csv_number(number_of(row, "ratio_p"));
+        print_csv_number(number_of(row, "roofline_percent"));
+        printf(",%s", text_of(row, "bound"));
+    }
+    const cJSON *check = cJSON_GetObjectItem(row, "check");
+    print_csv_number(number_of(check, "reference"));
+    print_csv_number(number_of(check, "peer"));
+    putchar('\n');
+}
+
+/* ---- rows and groups ---- */
+
+void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
+{
+    char group[sizeof rows->group];
+    bench_report_add(r, &r->rows, row);
+    if (!row || r->out_of_memory) return;
+    snprintf(group, sizeof group, "%.60s %.60s %.30s %.30s", text_of(row, "suite"), text_of(row, "list"), text_of(row, "type"),
+             text_of(row, "data"));
+    if (strcmp(group, rows->group) != 0 && r->format == BENCH_TABLE) {
+        print_heading(r, row);
+        rows->refused[0] = 0;
+    }
+    memcpy(rows->group, group, sizeof group);
+    if (!rows->began && r->format == BENCH_CSV) print_csv_heading(r);
+    rows->began = 1;
+    if (r->format == BENCH_TABLE) print_line(rows, r, row);
+    if (r->format == BENCH_CSV) print_csv_line(r, row);
+    bench_report_break(r);
+}
+
+void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first)
+{
+    const cJSON *worst = NULL, *best = NULL, *last = NULL;
+    double sum = 0;
+    int count = 0;
+    (void)rows;
+    for (int i = first; i < cJSON_GetArraySize(r->rows); i++) {
+        const cJSON *row = cJSON_GetArrayItem(r->rows, i);
+        const double ratio = number_of(row, "ratio");
+        if (isnan(ratio) || ratio <= 0) continue;
+        sum += log(ratio);
+        count++;
+        if (!worst || ratio < number_of(worst, "ratio")) worst = row;
+        if (!best || ratio > number_of(best, "ratio")) best = row;
+        last = row;
+    }
+    if (count == 0) return;
+    const double mean = exp(sum / count), low = number_of(worst, "ratio"), high = number_of(best, "ratio");
+    cJSON *summary = cJSON_CreateObject();
+    const int ok = summary && cJSON_AddStringToObject(summary, "suite", text_of(last, "suite")) &&
+                   cJSON_AddStringToObject(summary, "list", text_of(last, "list")) &&
+                   cJSON_AddStringToObject(summary, "type", text_of(last, "type")) &&
+                   cJSON_AddNumberToObject(summary, "rows", count) && cJSON_AddNumberToObject(summary, "geomean", mean) &&
+                   cJSON_AddNumberToObject(summary, "worst", low) && cJSON_AddNumberToObject(summary, "best", high);
+    if (r->format == BENCH_TABLE)
+        printf("  best peer / ours, geometric mean of %d: %.2f; worst %.2f (%s), best %.2f (%s)\n", count, mean, low,
+               text_of(worst, "problem"), high, text_of(best, "problem"));
+    if (!ok) {
+        cJSON_Delete(summary);
+        summary = NULL;
+    }
+    bench_report_add(r, &r->summaries, summary);
+    bench_report_break(r);
+}
