@@ -10,16 +10,21 @@
 #define BENCH_DRIFT_LEAST_RUNS 10
 
 /* child_argv: what each process is started with (from argv[0], null-ended); it prints a result as JSON (bench_result.h).
- * save_path and against_path may be null, but not both. */
+ * child_program: its path; null: this program. save_path and against_path may be null, but not both; they may be the same. */
 typedef struct bench_drift_options {
     const char *save_path, *against_path;
+    const char *child_program;
     char *const *child_argv;
     size_t runs;
     double percent;  /* a smaller change is no slow-down, however certain */
 } bench_drift_options;
 
-/* Does all of it: reads the baseline, so that a bad one is told before anything is measured; runs the processes; writes or compares;
- * prints by run->args.format. *drift: the "drift" object of bench_result.h, the caller's; null if there is none.
+/* Does all of it: reads the baseline, so that a bad one is told before anything is measured; runs the processes; compares; prints
+ * by run->args.format (as JSON nothing: *drift is for the caller to print); saves, whatever the comparison said. If it fails or
+ * is interrupted, nothing is saved; if interrupted, two or more finished processes are still compared.
+ *
+ * Of run it uses args.format, progress, report.write_error, and of gpu name, arch and software.
+ * *drift: the "drift" object of bench_result.h, the caller's; null if there is none.
  * Returns an exit status: BENCH_EXIT_DONE, _FAILED (with a message), _SLOWER (a significant slow-down), _INTERRUPTED. */
 int bench_drift(bench_run *run, const bench_drift_options *options, cJSON **drift);
 

@@ -39,7 +39,8 @@
  *           "changed": [{"what": "driver", "base": "13000", "now": "13010"}, ...],
  *           "rows": [{"name": "common16 64:f16 resident", "unit": "us", "base": 2.1, "now": 2.4, "change_percent": 14.3, "p": .., "p_adjusted": ..,
  *                     "verdict": "slower", "faster" or "same"}, ...],
- *           "missing": ["name", ...], "new": ["name", ...], "slower": 1, "faster": 0}
+ *           "missing": ["name", ...], "new": ["name", ...], "slower": 1, "faster": 0,
+ *           "interrupted": false}               only the runs that were finished are compared
  *     }
  *
  * Arrays that would be empty may be left out. */
