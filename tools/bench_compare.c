@@ -67,7 +67,8 @@ static int differs(const char *name, const cJSON *base, const cJSON *now)
     char was[TEXT_BYTES], is[TEXT_BYTES];
     if (cJSON_IsNumber(base) && cJSON_IsNumber(now)) {
         const double apart = fabs(now->valuedouble - base->valuedouble);
-        if (strcmp(name, "power_w") == 0) return 0; /* what it happened to draw */
+        if (strcmp(name, "power_w") == 0 || strcmp(name, "power_end_w") == 0) return 0; /* what it happened to draw */
+        if (strcmp(name, "clocks_settled_s") == 0) return 0;
         if (ends_with(name, "_mhz")) return apart > 0.05 * fabs(base->valuedouble);
         if (ends_with(name, "_c")) return apart > 10;
     }

@@ -317,11 +317,11 @@ static void add_conditions(products *s, const char *when)
 {
     bench_report *r = &s->run->report;
     const bench_conditions now = bench_machine_conditions(&s->machine);
-    const struct { const char *name; double value; } rows[] = {{"clock_sm_mhz", now.sm_mhz}, {"clock_memory_mhz", now.memory_mhz},
-        {"temperature_c", now.temperature_c}, {"power_w", now.power_w}};
+    const struct { const char *what, *unit; double value; } rows[] = {{"clock_sm", "mhz", now.sm_mhz},
+        {"clock_memory", "mhz", now.memory_mhz}, {"temperature", "c", now.temperature_c}, {"power", "w", now.power_w}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s%s", rows[i].name, when);
+        snprintf(name, sizeof name, "%s%s_%s", rows[i].what, when, rows[i].unit);
         if (rows[i].value >= 0) bench_report_fact_number(r, name, rows[i].value);
     }
     if (r->format == BENCH_TABLE && now.sm_mhz >= 0)
@@ -354,7 +354,7 @@ static void begin_report(products *s)
         bench_report_note(r, "spread: (p75 - p25) / median. ratio: time of the best peer / ours; ~: may be chance (p >= 0.01).");
         bench_report_note(r, "roofline: part of what c(ompute), m(emory) or the l(2) cache allows.");
     }
-    bench_report_note(r, "check: largest error / what is allowed.");
+    bench_report_note(r, "check: our largest error / what is allowed, against a reference in double.");
     if (s->left_out) {
         snprintf(text, sizeof text, "Left out, too large for the software GPU: %zu sizes.", s->left_out);
         bench_report_note(r, text);

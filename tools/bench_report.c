@@ -300,6 +300,13 @@ void bench_report_fact_number(bench_report *r, const char *name, double value)
     if (r->format == BENCH_CSV) print_csv_value("environment", name, "", text, "", "");
 }
 
+void bench_report_fact_flag(bench_report *r, const char *name, int value)
+{
+    cJSON_DeleteItemFromObject(r->facts, name);
+    if (!r->facts || !cJSON_AddBoolToObject(r->facts, name, value)) r->out_of_memory = 1;
+    if (r->format == BENCH_CSV) print_csv_value("environment", name, "", value ? "1" : "0", "", "");
+}
+
 void bench_report_break(bench_report *r)
 {
     r->shown = SHOWN_NOTHING;

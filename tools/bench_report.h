@@ -51,6 +51,7 @@ void bench_report_begin(bench_report *r, const bench_environment *environment);
 /* A further fact of the environment, under its JSON name. */
 void bench_report_fact(bench_report *r, const char *name, const char *text);
 void bench_report_fact_number(bench_report *r, const char *name, double value);
+void bench_report_fact_flag(bench_report *r, const char *name, int value);
 
 /* A new part of the table: what the next series are, of which unit ("us", "ns", "ms"; it must live as long as the report). */
 void bench_report_part(bench_report *r, const char *title, const char *unit, bench_columns columns);

@@ -113,7 +113,10 @@ static void print_line(bench_rows *rows, const bench_report *r, const cJSON *row
     else print_times(row);
     if (isnan(check)) printf("%7s", "-");
     else printf("%7.2f", check);
-    printf("  %s%s\n", text_of(row, "plan"), check > 1 ? "  WRONG RESULT" : peer > 1 ? "  (the peer's result is off)" : "");
+    printf("  %s", text_of(row, "plan"));
+    if (check > 1) printf("  WRONG RESULT");
+    else if (peer > 1) printf("  (the peer is off by %.0fx)", peer);
+    putchar('\n');
     print_refusals(rows, row);
 }
 

@@ -195,7 +195,8 @@ static void add_machine(bench_run *run)
     cJSON_ArrayForEach(fact, facts)
     {
         if (cJSON_IsString(fact)) bench_report_fact(&run->report, fact->string, fact->valuestring);
-        else bench_report_fact_number(&run->report, fact->string, cJSON_IsBool(fact) ? cJSON_IsTrue(fact) : fact->valuedouble);
+        else if (cJSON_IsBool(fact)) bench_report_fact_flag(&run->report, fact->string, cJSON_IsTrue(fact));
+        else bench_report_fact_number(&run->report, fact->string, fact->valuedouble);
     }
     cJSON_Delete(facts);
 }
