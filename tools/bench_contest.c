@@ -13,8 +13,11 @@
 enum { OURS, GENERIC, CUBLAS, LT_FIRST, LT_BEST, CONTESTANTS };
 static const char *const names[CONTESTANTS] = {"jitgemm", "generic", "cublas", "lt first", "lt best"};
 
-enum { TRIALS = 3 };
+enum { TRIALS = 3, SHORT_CALLS = 16, LEAST_ROUNDS = 5 };
 #define TRIAL_US 100.0       /* length of a sample by which cuBLASLt's choices are compared */
+#define HOPELESS 1.5         /* a choice that is so many times slower than another at first sight is not looked at again */
+#define SHORT_US 50.0        /* the start of a graph counts in the time of a call that is shorter */
+#define LONGEST_US 3e6       /* all rounds of a product together */
 
 typedef struct contestant {
     int takes_part;          /* it may still have refused */
@@ -34,6 +37,7 @@ typedef struct contest {
     contestant all[CONTESTANTS];
     jg_plan *own, *generic;
     double reference, peer;  /* errors over what is allowed; -1: not checked */
+    double round_us;         /* of all contestants together */
 } contest;
 
 /* ---- calls ---- */
@@ -150,20 +154,25 @@ static jg_status check_results(contest *t)
 
 /* ---- times ---- */
 
-/* Records a graph that takes about sample_us. least: calls that it has at least. */
-static jg_status record(contest *t, int which, double sample_us, unsigned least, bench_replay *replay)
+/* Records a graph of so many calls in place of another one, and times it. */
+static jg_status record_calls(contest *t, int which, unsigned calls, bench_replay *replay, double *us)
 {
     const bench_clock *clock = &t->arena->clock;
     one_call call = {t, which};
-    double us;
-    RETURN_IF_ERROR(bench_replay_record(clock, 4, enqueue, &call, replay));
-    jg_status status = bench_replay_time(clock, replay, &us); /* the first replay is slow */
-    if (status == JG_OK) status = bench_replay_time(clock, replay, &us);
-    const unsigned calls = bench_replay_calls(us, sample_us, least);
-    if (status != JG_OK || calls == 4) return status;
     bench_replay_free(clock, replay);
     RETURN_IF_ERROR(bench_replay_record(clock, calls, enqueue, &call, replay));
-    return bench_replay_time(clock, replay, &us);
+    RETURN_IF_ERROR(bench_replay_time(clock, replay, us)); /* the first replay is slow */
+    return bench_replay_time(clock, replay, us);
+}
+
+/* Records a graph that takes about sample_us. least: calls that it has at least. *us: of a call, roughly. How long a call takes is
+ * found with one, and, where that is mostly the graph's own start, with a few. */
+static jg_status record(contest *t, int which, double sample_us, unsigned least, bench_replay *replay, double *us)
+{
+    RETURN_IF_ERROR(record_calls(t, which, 1, replay, us));
+    if (*us < SHORT_US) RETURN_IF_ERROR(record_calls(t, which, SHORT_CALLS, replay, us));
+    const unsigned calls = bench_replay_calls(*us, sample_us, least);
+    return calls == replay->calls ? JG_OK : record_calls(t, which, calls, replay, us);
 }
 
 /* Times all of cuBLASLt's choices and keeps the fastest. One that fails is passed over. */
@@ -174,12 +183,13 @@ static jg_status pick_choice(contest *t)
     double least_us = 0;
     int fastest = 0;
     for (int i = 0; i < t->arena->lt.count; i++) {
-        best->choice = i;
-        jg_status status = record(t, LT_BEST, TRIAL_US, 1, &best->replay);
         double us = 0, sample;
-        for (int s = 0; s < TRIALS && status == JG_OK; s++) {
+        best->choice = i;
+        jg_status status = record(t, LT_BEST, TRIAL_US, 1, &best->replay, &us);
+        const int hopeless = least_us > 0 && us > HOPELESS * least_us;
+        for (int s = 0; s < TRIALS && status == JG_OK && !hopeless; s++) {
             status = bench_replay_time(clock, &best->replay, &sample);
-            if (s == 0 || sample < us) us = sample;
+            if (sample < us) us = sample;
         }
         bench_replay_free(clock, &best->replay);
         if (is_final(status)) return status;
@@ -195,23 +205,28 @@ static jg_status pick_choice(contest *t)
 static jg_status record_all(contest *t)
 {
     const bench_arena *a = t->arena;
+    double us;
     if (is_ready(&t->all[LT_BEST])) RETURN_IF_ERROR(pick_choice(t));
     for (int i = 0; i < CONTESTANTS; i++) {
         contestant *who = &t->all[i];
         if (!is_ready(who)) continue;
         who->us = calloc(a->rounds, sizeof *who->us);
         if (!who->us) return status_set(JG_ERR_NO_MEMORY, "out of memory for samples");
-        const jg_status status = record(t, i, a->sample_us, t->product->layout.sets, &who->replay);
+        const jg_status status = record(t, i, a->sample_us, t->product->layout.sets, &who->replay, &us);
+        t->round_us += us * who->replay.calls;
         if (is_final(status)) return status;
         if (status != JG_OK) refuse(who);
     }
     return JG_OK;
 }
 
-/* Every round gives each contestant one sample, and another one begins: whoever comes after a hot kernel is slower. */
+/* Every round gives each contestant one sample, and another one begins: whoever comes after a hot kernel is slower. A product
+ * that takes long gets fewer. */
 static jg_status run_rounds(contest *t)
 {
-    for (size_t round = 0; round < t->arena->rounds; round++)
+    size_t rounds = t->arena->rounds;
+    while (rounds > LEAST_ROUNDS && (double)rounds * t->round_us > LONGEST_US) rounds--;
+    for (size_t round = 0; round < rounds; round++)
         for (size_t i = 0; i < CONTESTANTS; i++) {
             contestant *who = &t->all[(round + i) % CONTESTANTS];
             if (!is_ready(who)) continue;
