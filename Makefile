@@ -242,7 +242,7 @@ asan: deps
 tsan: deps
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 JG_TEST_STRIDE=120 SANITIZE='-fsanitize=thread' test
 
-## bench        the promises of "never wait" on this machine's GPU, beside cuBLAS: QUICK=1 for fewer repetitions
+## bench        suites of products and the promises of "never wait" on this machine's GPU, beside cuBLAS; OUT=build/bench, QUICK=1
 bench: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/fill_cache
 	@BUILD=$(BUILD) sh tests/bench.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The promises of "never wait", measured on this machine's GPU: what `make bench` runs. BUILD=build; OUT: a folder for the reports.
-# QUICK=1: fewer repetitions.
+# What `make bench` runs on this machine's GPU: the suites against cuBLAS with a page of plots, the same on 16 multiprocessors as on
+# an Orin, and the promises of "never wait". BUILD=build; OUT: a folder for the reports. QUICK=1: fewer repetitions.
 set -u
 BUILD=${BUILD:-build}
 OUT=${OUT:-$BUILD/bench}
@@ -9,8 +9,8 @@ mkdir -p "$OUT"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-runs=20; batches=400; sizes=20000; launches=20000
-[ "${QUICK:-0}" = 1 ] && { runs=5; batches=100; sizes=3000; launches=3000; }
+runs=20; batches=400; sizes=20000; launches=20000; suites="common16 poison skinny layers large"
+[ "${QUICK:-0}" = 1 ] && { runs=5; batches=100; sizes=3000; launches=3000; suites="common16 poison"; }
 
 report() { # name, arguments
     name=$1; shift
@@ -20,6 +20,9 @@ report() { # name, arguments
     [ $status -eq 0 ] || { echo "exit $status"; tail -5 "$OUT/$name.err"; }
 }
 
+# shellcheck disable=SC2086
+report suites first-call $suites compile --sizes $sizes --html "$OUT/report.html"
+report suites-16-sms common16 poison --type f16,f32 --sms 16 --html "$OUT/report-16-sms.html"
 report first-call first-call --fill --cache "$work/a.db" --sizes $sizes
 report first-call-compiling first-call --fill --cache "$work/b.db" --sizes $sizes --cpus 0,1 --compiling --no-peer
 report neighbour first-call --neighbour --fill --cache "$work/c.db" --launches $launches
