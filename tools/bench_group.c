@@ -1,0 +1,98 @@
+/* Rows by suite, list, type and data; their names for readers. See bench_group.h. */
+#include "bench_group.h"
+
+#include <math.h>
+#include <string.h>
+
+static int same_group(const cJSON *a, const cJSON *b)
+{
+    static const char *const keys[] = {"suite", "list", "type", "data"};
+    if (!cJSON_IsObject(a) || !cJSON_IsObject(b)) return 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(bench_member_text(a, keys[i]), bench_member_text(b, keys[i])) != 0) return 0;
+    return 1;
+}
+
+/* Rows of a group mostly stand together, so looking backwards finds one at once. */
+static int is_first(const cJSON *rows, const cJSON *row)
+{
+    for (const cJSON *before = row; before != rows;) {
+        before = before->prev;
+        if (same_group(before, row)) return 0;
+    }
+    return 1;
+}
+
+const cJSON *bench_group_next(const cJSON *result, const cJSON *first)
+{
+    const cJSON *rows = bench_member_first(result, "rows"), *row = first ? first->next : rows;
+    while (row && !(cJSON_IsObject(row) && is_first(rows, row))) row = row->next;
+    return row;
+}
+
+const cJSON *bench_group_row(const cJSON *row)
+{
+    const cJSON *next = row->next;
+    while (next && !same_group(next, row)) next = next->next;
+    return next;
+}
+
+void bench_group_title(bench_page *page, const cJSON *row)
+{
+    const char *suite = bench_member_text(row, "suite"), *list = bench_member_text(row, "list");
+    const char *type = bench_member_text(row, "type");
+    bench_page_text(page, *list ? list : *suite ? suite : "sizes");
+    if (*type) bench_page_markup(page, " ");
+    bench_page_text(page, type);
+    if (strcmp(bench_member_text(row, "data"), "rotated") == 0) bench_page_markup(page, ", operands rotated");
+}
+
+/* One word of a problem; in the first one, which is the size, every x between digits is a times sign. */
+static void put_word(bench_page *page, const char *word, size_t bytes, int is_size)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (is_size && word[i] == 'x' && i > 0) bench_page_markup(page, "\xC3\x97<wbr/>");
+        else {
+            size_t part = i;
+            while (part < bytes && !(is_size && word[part] == 'x' && part > 0)) part++;
+            bench_page_text_part(page, word + i, part - i);
+            i = part - 1;
+        }
+    }
+}
+
+void bench_size_text(bench_page *page, const cJSON *row)
+{
+    const char *problem = bench_member_text(row, "problem"), *type = bench_member_text(row, "type");
+    const double size[] = {bench_member_number(row, "m"), bench_member_number(row, "n"), bench_member_number(row, "k"),
+                           bench_member_number(row, "batch")};
+    const size_t dimensions = isfinite(size[3]) && size[3] != 1 ? 4 : 3;
+    if (!*problem) {
+        for (size_t i = 0; i < dimensions; i++) {
+            if (i > 0) bench_page_markup(page, "\xC3\x97<wbr/>");
+            if (isfinite(size[i])) bench_page_markup(page, "%.0f", size[i]);
+            else bench_page_markup(page, "?");
+        }
+        return;
+    }
+    for (const char *word = problem; *word;) {
+        const size_t bytes = strcspn(word, ":");
+        const int is_size = word == problem, is_type = !is_size && bytes == strlen(type) && strncmp(word, type, bytes) == 0;
+        if (!is_size && !is_type) bench_page_markup(page, " ");
+        if (!is_type) put_word(page, word, bytes, is_size);
+        word += bytes;
+        if (*word) word++;
+    }
+}
+
+const cJSON *bench_contestant(const cJSON *row, const char *name)
+{
+    const cJSON *found = bench_member_first(row, "contestants");
+    while (found && strcmp(bench_member_text(found, "name"), name) != 0) found = found->next;
+    return found;
+}
+
+double bench_median(const cJSON *row, const char *name)
+{
+    return bench_member_number(bench_member_object(bench_contestant(row, name), "us"), "p50");
+}
