@@ -278,7 +278,7 @@ void bench_write_compiles(bench_page *page, const cJSON *result)
     bench_page_number(page, median, 1);
     bench_page_markup(page, " ms</b>, longest <b>");
     bench_page_number(page, longest, 1);
-    bench_page_markup(page, " ms</b>.</p>\n<div class=\"card\">\n");
+    bench_page_markup(page, " ms</b>.</p>\n<div class=\"card narrow\">\n");
     const size_t open = count > COMPILES_OPEN ? COMPILES_OPEN : count;
     put_compiles(page, compiles, open, longest);
     if (open < count) {

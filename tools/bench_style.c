@@ -39,6 +39,7 @@ const char bench_style[] =
     ".card+.card,.cards+.cards,.cards+.card{margin-top:16px}.cards>.card{margin-top:0}\n"
     ".pair{display:flex;flex-wrap:wrap;gap:16px 32px;align-items:flex-start}.pair>*{min-width:0;flex:1 1 580px}"
     ".pair>figure{flex:1 1 400px;max-width:520px}\n"
+    ".narrow{max-width:820px}.fold{padding:11px 20px}.fold+.fold{margin-top:8px}\n"
     "h2+.card,h2+.cards{margin-top:12px}\n"
     /* the environment */
     "dl.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,190px),1fr));gap:14px 24px;margin:24px 0 0}\n"
@@ -48,6 +49,7 @@ const char bench_style[] =
     "linear-gradient(to left,var(--card) 35%,transparent) 100% 0/44px 100% no-repeat local,"
     "linear-gradient(to right,var(--shade),transparent) 0 0/10px 100% no-repeat scroll,"
     "linear-gradient(to left,var(--shade),transparent) 100% 0/10px 100% no-repeat scroll}\n"
+    ".scroll tbody th:first-child{position:sticky;left:0;background:var(--card)}\n"
     ".scroll+details,.bars+details{margin-top:12px}\n"
     "table{border-collapse:collapse;font-size:14px;min-width:100%;line-height:1.4}\n"
     "th,td{padding:6px 10px;text-align:left;border-bottom:1px solid var(--line);vertical-align:baseline;white-space:nowrap}\n"
@@ -84,7 +86,7 @@ const char bench_style[] =
     ".track u{position:absolute;top:0;bottom:0;width:1px;background:var(--muted);left:var(--one)}\n"
     ".bars .axis{color:var(--muted);font-size:12px}.axis .track{background:none;border:0}\n"
     ".axis .track span{position:absolute;transform:translateX(-50%);white-space:nowrap}\n"
-    ".plain{max-width:760px}.plain .track{background:none;border:0;border-left:1px solid var(--muted)}"
+    ".plain .track{background:none;border:0;border-left:1px solid var(--muted)}"
     ".plain .track i{left:0;background:var(--s0)}\n"
     ".refused{font-size:13px;margin:12px 0 0;color:var(--muted)}.refused+.refused{margin-top:4px}\n"
     /* plots: a plot is about 440 wide, so that its text is near its own size on a phone */

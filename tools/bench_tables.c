@@ -8,6 +8,8 @@
 
 #define COLUMNS_MOST 24 /* of peers or counters, which the document names; more would be no table */
 
+#define OPEN_ROWS 40    /* if there are more in all, the tables are folded */
+
 /* Names that rows have in common, in the order in which they appear. */
 typedef struct names {
     const char *items[COLUMNS_MOST];
@@ -159,13 +161,18 @@ static void put_reasons(bench_page *page, const cJSON *first)
 
 void bench_write_rows(bench_page *page, const cJSON *result)
 {
-    bench_page_markup(page, "<p class=\"muted\">Times are medians of one product in microseconds, with the quartiles of ours "
-                            "beside. Error: the largest one found / what is allowed; above 1 a result is wrong.</p>\n");
+    const int simulated = bench_member_true(bench_member_object(result, "environment"), "software");
+    const int open = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(result, "rows")) <= OPEN_ROWS;
+    bench_page_markup(page,
+                      "<p class=\"muted\">%s Error: the largest one found / what is allowed; above 1 a result is wrong.</p>\n",
+                      simulated ? "Counters of one product."
+                                : "Times are medians of one product in microseconds, with the quartiles "
+                                  "of ours beside.");
     for (const cJSON *first = bench_group_next(result, NULL); first; first = bench_group_next(result, first)) {
         const row_columns c = columns_of(first);
         size_t rows = 0;
         for (const cJSON *row = first; row; row = bench_group_row(row)) rows++;
-        bench_page_markup(page, "<details class=\"card\"><summary><h3>");
+        bench_page_markup(page, "<details class=\"card fold\"%s><summary><h3>", open ? " open=\"open\"" : "");
         bench_group_title(page, first);
         bench_page_markup(page, "</h3> <span class=\"muted\">%zu row%s</span></summary>\n", rows, rows == 1 ? "" : "s");
         bench_page_table(page, "rows", NULL);
@@ -192,11 +199,13 @@ const cJSON *bench_series_next(const cJSON *series)
 void bench_write_series(bench_page *page, const cJSON *first)
 {
     static const char *const figures[] = {"min", "p25", "p50", "p75", "p99", "p99.9", "max"};
-    enum { FIGURES = sizeof figures / sizeof *figures };
+    enum { MIN, P25, P50, P75, P99, P999, MAX, FIGURES };
     const char *unit = bench_member_text(first, "unit");
     int have[FIGURES] = {0};
     for (const cJSON *s = first; s; s = bench_series_next(s))
         for (int i = 0; i < FIGURES; i++) have[i] |= isfinite(bench_member_number(s, figures[i]));
+    /* Where the tail is what counts, the quartiles would only push it out of a narrow page. */
+    if (have[P999]) have[P25] = have[P75] = 0;
     bench_page_table(page, "series", NULL);
     text_cell(page, "<thead><tr><th scope=\"col\">", *unit ? unit : "series", "</th><th scope=\"col\" class=\"n\">n</th>");
     for (int i = 0; i < FIGURES; i++)
@@ -214,7 +223,7 @@ void bench_write_series(bench_page *page, const cJSON *first)
 
 void bench_write_counts(bench_page *page, const cJSON *result)
 {
-    bench_page_markup(page, "<div class=\"card\">\n");
+    bench_page_markup(page, "<div class=\"card narrow\">\n");
     bench_page_table(page, "counts", "command|count|#value");
     for (const cJSON *count = bench_member_first(result, "counts"); count; count = count->next) {
         text_cell(page, "<tr><td>", bench_member_text(count, "command"), "</td>");
