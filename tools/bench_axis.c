@@ -32,16 +32,17 @@ int bench_axis_holds(const bench_axis *axis, double value)
 
 size_t bench_axis_ticks(const bench_axis *axis, size_t most, double *ticks)
 {
-    static const double fine[] = {1, 2, 5};
+    static const struct { double factors[8]; int count, step; } kinds[] = {
+        {{1, 1.5, 2, 3, 4, 5, 6, 8}, 8, 1}, {{1, 2, 5}, 3, 1}, {{1}, 1, 1}, {{1}, 1, 2}, {{1}, 1, 3}, {{1}, 1, 4}, {{1}, 1, 6}};
     const int first = (int)floor(log10(axis->low)), last = (int)ceil(log10(axis->high));
     if (most > BENCH_AXIS_TICKS) most = BENCH_AXIS_TICKS;
-    for (int step = 0; step <= last - first + 1; step++) { /* 0: also 2 and 5 */
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         size_t count = 0;
         int fits = 1;
         for (int power = first; power <= last && fits; power++) {
-            if (step > 1 && power % step != 0) continue;
-            for (int i = 0; i < (step == 0 ? 3 : 1) && fits; i++) {
-                const double tick = fine[i] * pow(10, power);
+            if (power % kinds[kind].step != 0) continue;
+            for (int i = 0; i < kinds[kind].count && fits; i++) {
+                const double tick = kinds[kind].factors[i] * pow(10, power);
                 if (!bench_axis_holds(axis, tick)) continue;
                 fits = count < most;
                 if (fits) ticks[count++] = tick;

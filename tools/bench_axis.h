@@ -18,8 +18,8 @@ bench_axis bench_axis_make(double low, double high, double from, double to);
 double bench_axis_place(const bench_axis *axis, double value);
 int bench_axis_holds(const bench_axis *axis, double value);
 
-/* Puts up to `most` (at most BENCH_AXIS_TICKS) round values that lie within into `ticks` and returns how many: 1, 2 and 5 of each
- * power of 10 if there is room, else only the powers, else every second, third ... of them. */
+/* Puts up to `most` (at most BENCH_AXIS_TICKS) round values that lie within into `ticks` and returns how many: several of each
+ * power of 10 if there is room, else 1, 2 and 5, else only the powers, or every second, third ... of them. */
 size_t bench_axis_ticks(const bench_axis *axis, size_t most, double *ticks);
 
 /* "0.05", "20", "5k", "2M". */

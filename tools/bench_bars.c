@@ -75,7 +75,7 @@ static double percent(const scale *s, double log2_ratio)
 
 static void put_axis(bench_page *page, const scale *s)
 {
-    const int step = s->left + s->right > 5 ? 2 : 1;
+    const int all = s->left + s->right, step = all <= 5 ? 1 : all <= 7 ? 2 : all <= 11 ? 3 : 4; /* so that they fit on a phone */
     bench_page_markup(page, "<li class=\"axis\" aria-hidden=\"true\"><span></span><span class=\"track\">");
     for (int i = -s->left; i <= s->right; i++) {
         if (i % step != 0) continue;

@@ -26,7 +26,7 @@ static const struct fact {
     {"compiler", "Kernels by", ""},          {"cublas", "cuBLAS", ""},
     {"cublas_version", "cuBLAS", ""},        {"nvrtc", "NVRTC", ""},
     {"kernel", "Kernel of the system", ""},  {"processor", "Processor", ""},
-    {"processors", "Processor cores", ""},   {"allowed", "of these allowed", ""},
+    {"processors", "Processor cores", ""},   {"allowed", "Cores allowed", ""},
     {"governor", "Governor", ""},            {"power_mode", "Power mode", ""},
     {"power_limit_w", "Power limit", "W"},   {"clock_sm_max_mhz", "Highest SM clock", "MHz"},
     {"ecc", "ECC", ""},                      {"clock_memory_max_mhz", "Highest memory clock", "MHz"},

@@ -118,7 +118,7 @@ void bench_page_date(bench_page *page, const char *text)
 
 void bench_page_table(bench_page *page, const char *label, const char *columns)
 {
-    bench_page_markup(page, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table>\n", label);
+    bench_page_markup(page, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table>\n", label);
     if (!columns) return;
     bench_page_markup(page, "<thead><tr>");
     while (*columns) {

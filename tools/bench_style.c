@@ -6,7 +6,7 @@
 
 const char bench_style[] =
     ":root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#1b2430;--muted:#566172;--line:#dfe3e9;--grid:#e9ecf1;"
-    "--fast:#2f6bd0;--slow:#c2621b;--good:#1d7a46;--bad:#b3261e;--mark:#eef2f8;--roof:#7a8494;--shade:rgba(24,34,52,.17);"
+    "--fast:#2f6bd0;--slow:#b0540f;--good:#1d7a46;--bad:#b3261e;--mark:#eef2f8;--roof:#7a8494;--shade:rgba(24,34,52,.17);"
     "--s0:#2f6bd0;--s1:#c2621b;--s2:#1d8a6b;--s3:#8a4fc4;--s4:#b0336e;--s5:#6b6f1d}\n"
     "@media(prefers-color-scheme:dark){:root{--page:#0f1318;--card:#171c23;--ink:#e5e9ef;--muted:#9ba6b5;--line:#2b333e;"
     "--grid:#242b35;--fast:#6ea4f7;--slow:#e99a58;--good:#5cc48b;--bad:#ff8f85;--mark:#202833;--roof:#8e99a9;"

@@ -41,7 +41,7 @@ double bench_worst_check(const cJSON *row)
 /* What the columns of a group's table are. */
 typedef struct row_columns {
     names peers, counters;
-    int times, ratio, roofline, check;
+    int times, spread, ratio, roofline, check, kernel;
 } row_columns;
 
 static row_columns columns_of(const cJSON *first)
@@ -54,6 +54,8 @@ static row_columns columns_of(const cJSON *first)
         for (const cJSON *counter = counters ? counters->child : NULL; counter; counter = counter->next)
             if (isfinite(bench_json_number(counter)) && counter->string) add_name(&c.counters, counter->string);
         c.times |= isfinite(bench_median(row, BENCH_OURS));
+        c.spread |= isfinite(bench_member_number(bench_member_object(bench_contestant(row, BENCH_OURS), "us"), "p25"));
+        c.kernel |= *bench_member_text(row, "kernel") != 0;
         c.ratio |= isfinite(bench_member_number(row, "ratio"));
         c.roofline |= isfinite(bench_member_number(row, "roofline_percent"));
         c.check |= isfinite(bench_worst_check(row));
@@ -65,8 +67,8 @@ static void put_row_heading(bench_page *page, const row_columns *c)
 {
     bench_page_markup(page, "<thead><tr><th scope=\"col\">m \xC3\x97 n \xC3\x97 k</th>");
     if (c->times)
-        bench_page_markup(page, "<th scope=\"col\" class=\"n\">ours, us</th>"
-                                "<th scope=\"col\" class=\"n\">p25\xE2\x80\x93p75</th>");
+        bench_page_markup(page, "<th scope=\"col\" class=\"n\">ours, us</th>");
+    if (c->spread) bench_page_markup(page, "<th scope=\"col\" class=\"n\">p25\xE2\x80\x93p75</th>");
     for (size_t i = 0; i < c->peers.count; i++) text_cell(page, "<th scope=\"col\" class=\"n\">", c->peers.items[i], ", us</th>");
     if (c->ratio) bench_page_markup(page, "<th scope=\"col\" class=\"n\">ratio</th><th scope=\"col\" class=\"n\">p</th>");
     if (c->roofline)
@@ -83,7 +85,8 @@ static void put_row_heading(bench_page *page, const row_columns *c)
         bench_page_markup(page, "</th>");
     }
     if (c->check) bench_page_markup(page, "<th scope=\"col\" class=\"n\">error</th>");
-    bench_page_markup(page, "<th scope=\"col\">kernel</th></tr></thead>\n<tbody>\n");
+    if (c->kernel) bench_page_markup(page, "<th scope=\"col\">kernel</th>");
+    bench_page_markup(page, "</tr></thead>\n<tbody>\n");
 }
 
 /* A contestant's median, or that it refused; the reason is in the cell for who points at it, and in full under the table. */
@@ -110,11 +113,12 @@ static void put_check_cell(bench_page *page, const cJSON *row)
     }
 }
 
-static void put_time_cells(bench_page *page, const cJSON *row)
+static void put_time_cells(bench_page *page, const cJSON *row, int spread)
 {
     const cJSON *us = bench_member_object(bench_contestant(row, BENCH_OURS), "us");
     const double p25 = bench_member_number(us, "p25"), p75 = bench_member_number(us, "p75");
     bench_page_number_cell(page, bench_member_number(us, "p50"), 2);
+    if (!spread) return;
     bench_page_markup(page, "<td class=\"n\"><small>");
     if (isfinite(p25) && isfinite(p75)) {
         bench_page_number(page, p25, 2);
@@ -131,7 +135,7 @@ static void put_row(bench_page *page, const cJSON *row, const row_columns *c)
     bench_page_markup(page, "<tr><th scope=\"row\">");
     bench_size_text(page, row);
     bench_page_markup(page, "</th>");
-    if (c->times) put_time_cells(page, row);
+    if (c->times) put_time_cells(page, row, c->spread);
     for (size_t i = 0; i < c->peers.count; i++) put_peer_cell(page, row, c->peers.items[i]);
     if (c->ratio) {
         bench_page_number_cell(page, ratio, 2);
@@ -146,7 +150,8 @@ static void put_row(bench_page *page, const cJSON *row, const row_columns *c)
     for (size_t i = 0; i < c->counters.count; i++)
         bench_page_number_cell(page, bench_member_number(counters, c->counters.items[i]), 0);
     if (c->check) put_check_cell(page, row);
-    text_cell(page, "<td><code>", bench_member_text(row, "kernel"), "</code></td></tr>\n");
+    if (c->kernel) text_cell(page, "<td><code>", bench_member_text(row, "kernel"), "</code></td>");
+    bench_page_markup(page, "</tr>\n");
 }
 
 /* The reasons in full: a pointer is not had on paper or on a phone. */
