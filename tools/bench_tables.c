@@ -150,7 +150,7 @@ static void put_row(bench_page *page, const cJSON *row, const row_columns *c)
     for (size_t i = 0; i < c->counters.count; i++)
         bench_page_number_cell(page, bench_member_number(counters, c->counters.items[i]), 0);
     if (c->check) put_check_cell(page, row);
-    if (c->kernel) text_cell(page, "<td><code>", bench_member_text(row, "kernel"), "</code></td>");
+    if (c->kernel) text_cell(page, "<td class=\"kernel\"><code>", bench_member_text(row, "kernel"), "</code></td>");
     bench_page_markup(page, "</tr>\n");
 }
 
