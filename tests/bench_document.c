@@ -81,10 +81,8 @@ static void add_contestant(cJSON *row, const char *name, double us, const char *
 static void add_times(cJSON *row, const struct suite *s, int i, double flops, double bytes)
 {
     const double least = fmax(flops / s->peak / 1e6, bytes / 4200 / 1e3), us = 2.1 + least * (1.25 + 0.3 * any());
-    const double ratio = i == 2   ? s->extreme
-                         : i == 1 ? 1 / s->extreme
-                                  : exp2(0.15 + 0.7 * spread()),
-                 p = fabs(log2(ratio)) < 0.12 ? 0.02 + any() / 2 : 0.00004;
+    const double ratio = i == 2 ? s->extreme : i == 1 ? 1 / s->extreme : exp2(0.15 + 0.7 * spread());
+    const double p = fabs(log2(ratio)) < 0.12 ? 0.02 + any() / 2 : 0.00004;
     cJSON_AddArrayToObject(row, "contestants");
     add_contestant(row, "jitgemm", us, NULL);
     if (i == 3) {

@@ -12,7 +12,8 @@
 #define OPEN_TOTAL 240   /* so are all others once as many rows are seen */
 #define COMPILES_OPEN 24 /* as many of the slowest compiles are seen; the others are folded */
 
-double bench_ratio(const cJSON *row)
+/* A row's ratio: NaN if it is not there or not above 0. */
+static double ratio_of(const cJSON *row)
 {
     const double ratio = bench_member_number(row, "ratio");
     return ratio > 0 ? ratio : NAN;
@@ -24,12 +25,13 @@ static int is_unsure(const cJSON *row)
     return bench_member_number(row, "ratio_p") >= BENCH_BARS_P;
 }
 
-double bench_group_geomean(const cJSON *first, size_t *ratios)
+/* The geometric mean of the ratios of a group's rows, and how many there are; NaN if there are none. */
+static double geomean_of(const cJSON *first, size_t *ratios)
 {
     double sum = 0;
     *ratios = 0;
     for (const cJSON *row = first; row; row = bench_group_row(row)) {
-        const double ratio = bench_ratio(row);
+        const double ratio = ratio_of(row);
         if (!isfinite(ratio)) continue;
         sum += log(ratio);
         ++*ratios;
@@ -40,7 +42,7 @@ double bench_group_geomean(const cJSON *first, size_t *ratios)
 int bench_has_ratios(const cJSON *result)
 {
     for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next)
-        if (isfinite(bench_ratio(row))) return 1;
+        if (isfinite(ratio_of(row))) return 1;
     return 0;
 }
 
@@ -59,7 +61,7 @@ static scale scale_of(const cJSON *first)
 {
     scale s = {1, 1};
     for (const cJSON *row = first; row; row = bench_group_row(row)) {
-        const double ratio = bench_ratio(row);
+        const double ratio = ratio_of(row);
         if (!isfinite(ratio)) continue;
         const int left = octaves(-log2(ratio)), right = octaves(log2(ratio));
         s.left = left > s.left ? left : s.left;
@@ -107,7 +109,7 @@ static void put_hint(bench_page *page, const cJSON *row)
 
 static void put_ratio(bench_page *page, const cJSON *row, const scale *s)
 {
-    const double ratio = bench_ratio(row), length = isfinite(ratio) ? log2(ratio) : 0;
+    const double ratio = ratio_of(row), length = isfinite(ratio) ? log2(ratio) : 0;
     const double end = fmax(-s->left, fmin(s->right, length)), from = percent(s, fmin(0, end)), to = percent(s, fmax(0, end));
     const int unsure = is_unsure(row);
     bench_page_markup(page, "<li");
@@ -178,7 +180,7 @@ static void put_group(bench_page *page, const cJSON *first, size_t *shown)
 {
     const scale s = scale_of(first);
     size_t rows = 0, ratios;
-    const double geomean = bench_group_geomean(first, &ratios);
+    const double geomean = geomean_of(first, &ratios);
     for (const cJSON *row = first; row; row = bench_group_row(row)) rows++;
     const int open = rows <= OPEN_ROWS && *shown + rows <= OPEN_TOTAL;
     if (open) *shown += rows;
@@ -205,7 +207,7 @@ void bench_write_ratios(bench_page *page, const cJSON *result)
                       BENCH_BARS_P);
     for (const cJSON *first = bench_group_next(result, NULL); first; first = bench_group_next(result, first)) {
         size_t ratios;
-        bench_group_geomean(first, &ratios);
+        geomean_of(first, &ratios);
         if (ratios) put_group(page, first, &shown);
     }
     bench_page_markup(page, "</div>\n");

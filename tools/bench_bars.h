@@ -15,10 +15,4 @@ void bench_write_ratios(bench_page *page, const cJSON *result);
 int bench_has_compiles(const cJSON *result);
 void bench_write_compiles(bench_page *page, const cJSON *result);
 
-/* The geometric mean of the ratios of a group's rows, and how many there are; NaN if there are none. */
-double bench_group_geomean(const cJSON *first, size_t *ratios);
-
-/* A row's ratio: NaN if it is not there or not above 0. */
-double bench_ratio(const cJSON *row);
-
 #endif

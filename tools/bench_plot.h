@@ -1,5 +1,6 @@
 /* The plots of the page, as SVG inside it: what the hardware allows and what was reached, and how calls' times are distributed.
- */
+ *
+ * Rooflines are in bench_plot.c, histograms in bench_plot_times.c. */
 #ifndef JG_TOOLS_BENCH_PLOT_H
 #define JG_TOOLS_BENCH_PLOT_H
 
