@@ -171,7 +171,7 @@ static void add_rows(cJSON *root, int count, int software)
 static void add_environment(cJSON *root, int software)
 {
     static const struct { const char *name, *text; double number; } members[] = {
-        {"sms", NULL, 132}, {"driver", NULL, 13010}, {"driver_release", "580.95.05", 0}, {"compiler", "NVRTC 12.9", 0},
+        {"sm_count", NULL, 132}, {"driver", NULL, 13010}, {"driver_release", "580.95.05", 0}, {"compiler", "NVRTC 12.9", 0},
         {"cublas", "13.1.0", 0}, {"kernel", "Linux 6.8.0-31-generic", 0}, {"processor", "Intel(R) Xeon(R) Platinum 8480C", 0},
         {"processors", NULL, 16}, {"allowed", NULL, 16}, {"governor", "performance", 0}, {"power_limit_w", NULL, 700},
         {"clock_sm_max_mhz", NULL, 1980}, {"clock_sm_mhz", NULL, 1965}, {"temperature_c", NULL, 46}};

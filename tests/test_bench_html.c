@@ -70,8 +70,8 @@ static void whole(void **state)
     write_page(document);
     static const char *const parts[] = {
         "<title>jitgemm: first-call, common16, layers, decode on NVIDIA H200</title>", "sm_90", "2026-01-31 12:00:00 UTC",
-        "<dt>SMs</dt><dd>132</dd>", "<dt>Driver for CUDA</dt><dd>13.1</dd>", "<dt>Driver</dt><dd>580.95.05</dd>",
-        "<dt>Temperature</dt><dd>46 \xC2\xB0" "C</dd>", "<dt>Power limit</dt><dd>700 W</dd>", "<dt>Persistence</dt><dd>yes</dd>",
+        "<dt>Multiprocessors</dt><dd>132</dd>", "<dt>Driver for CUDA</dt><dd>13.1</dd>", "<dt>Driver</dt><dd>580.95.05</dd>",
+        "<dt>Temperature before</dt><dd>46 \xC2\xB0" "C</dd>", "<dt>Power limit</dt><dd>700 W</dd>", "<dt>Persistence</dt><dd>yes</dd>",
         "1 target missed", "1 measure slower than the baseline",
         "<h2 id=\"summary\">", "<h2 id=\"targets\">", "<h2 id=\"drift\">", "<h2 id=\"ratios\">", "<h2 id=\"roofline\">",
         "<h2 id=\"times\">", "<h2 id=\"compiles\">", "<h2 id=\"counts\">", "<h2 id=\"notes\">", "<h2 id=\"rows\">",
@@ -177,11 +177,13 @@ static void bars(void **state)
 static void wrong(void **state)
 {
     (void)state;
-    cJSON *document = cJSON_Parse("{\"rows\": [{\"check\": {\"reference\": 0.5, \"peer\": 7.25}}, {\"check\": {\"reference\": "
-                                  "1}}]}");
+    cJSON *document = cJSON_Parse("{\"rows\": [{\"check\": {\"reference\": 7.25}}, {\"check\": {\"reference\": 1}}, "
+                                  "{\"check\": {\"reference\": 0.5, \"peer\": 12.25}}]}");
     write_page(document);
     assert_has("1 wrong result</li>");
     assert_has("wrong, 7.25");
+    assert_has_not("wrong, 0.5");
+    assert_has("peer off 12");
     cJSON_Delete(document);
 }
 

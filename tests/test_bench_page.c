@@ -129,21 +129,21 @@ static void members(void **state)
     assert_non_null(object);
     cJSON_AddRawToObject(object, "raw", "18446744073709551615");
     cJSON_AddRawToObject(object, "bad", "12x");
-    assert_string_equal(bench_member_text(object, "text"), "t");
-    assert_string_equal(bench_member_text(object, "number"), "");
-    assert_string_equal(bench_member_text(object, "none"), "");
-    assert_string_equal(bench_member_text(NULL, "text"), "");
-    assert_true(bench_member_number(object, "number") == 2.5 && bench_member_number(object, "raw") == 18446744073709551615.0);
+    assert_string_equal(json_text(object, "text"), "t");
+    assert_string_equal(json_text(object, "number"), "");
+    assert_string_equal(json_text(object, "none"), "");
+    assert_string_equal(json_text(NULL, "text"), "");
+    assert_true(json_number(object, "number") == 2.5 && json_number(object, "raw") == 18446744073709551615.0);
     static const char *const no_numbers[] = {"text", "large", "true", "array", "bad", "none", "object"};
     for (size_t i = 0; i < sizeof no_numbers / sizeof *no_numbers; i++)
-        assert_true(isnan(bench_member_number(object, no_numbers[i])));
-    assert_true(bench_member_true(object, "true") && !bench_member_true(object, "number") && !bench_member_true(object, "none"));
-    assert_true(bench_json_number(bench_member_first(object, "array")) == 7);
-    assert_null(bench_member_first(object, "empty"));
-    assert_null(bench_member_first(object, "object"));
-    assert_null(bench_member_object(object, "array"));
-    assert_true(isnan(bench_member_number(bench_member_object(object, "object"), "text"))); /* names are as they are written */
-    assert_string_equal(bench_member_text(bench_member_first(object, "array"), "text"), "");
+        assert_true(isnan(json_number(object, no_numbers[i])));
+    assert_true(json_true(object, "true") && !json_true(object, "number") && !json_true(object, "none"));
+    assert_true(json_value(json_first(object, "array")) == 7);
+    assert_null(json_first(object, "empty"));
+    assert_null(json_first(object, "object"));
+    assert_null(json_object(object, "array"));
+    assert_true(isnan(json_number(json_object(object, "object"), "text"))); /* names are as they are written */
+    assert_string_equal(json_text(json_first(object, "array"), "text"), "");
     cJSON_Delete(object);
 }
 

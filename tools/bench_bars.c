@@ -15,14 +15,14 @@
 /* A row's ratio: NaN if it is not there or not above 0. */
 static double ratio_of(const cJSON *row)
 {
-    const double ratio = bench_member_number(row, "ratio");
+    const double ratio = json_number(row, "ratio");
     return ratio > 0 ? ratio : NAN;
 }
 
 /* Not told apart from chance. Without a probability nothing is marked. */
 static int is_unsure(const cJSON *row)
 {
-    return bench_member_number(row, "ratio_p") >= BENCH_BARS_P;
+    return json_number(row, "ratio_p") >= BENCH_BARS_P;
 }
 
 /* The geometric mean of the ratios of a group's rows, and how many there are; NaN if there are none. */
@@ -41,7 +41,7 @@ static double geomean_of(const cJSON *first, size_t *ratios)
 
 int bench_has_ratios(const cJSON *result)
 {
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next)
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next)
         if (isfinite(ratio_of(row))) return 1;
     return 0;
 }
@@ -94,7 +94,7 @@ static void put_axis(bench_page *page, const scale *s)
 /* What a pointer that rests on the bar is told. */
 static void put_hint(bench_page *page, const cJSON *row)
 {
-    const char *peer = bench_member_text(row, "peer");
+    const char *peer = json_text(row, "peer");
     const double ours = bench_median(row, BENCH_OURS), theirs = bench_median(row, peer);
     bench_page_markup(page, " title=\"" BENCH_OURS " ");
     bench_page_number(page, ours, 2);
@@ -103,7 +103,7 @@ static void put_hint(bench_page *page, const cJSON *row)
     bench_page_markup(page, " ");
     bench_page_number(page, theirs, 2);
     bench_page_markup(page, " us");
-    if (is_unsure(row)) bench_page_markup(page, ", p = %.2g", bench_member_number(row, "ratio_p"));
+    if (is_unsure(row)) bench_page_markup(page, ", p = %.2g", json_number(row, "ratio_p"));
     bench_page_markup(page, "\"");
 }
 
@@ -134,9 +134,9 @@ static void put_ratio(bench_page *page, const cJSON *row, const scale *s)
 /* Whether a contestant refused this row in the very same words. */
 static int refuses(const cJSON *row, const cJSON *refusal)
 {
-    const char *name = bench_member_text(refusal, "name"), *why = bench_member_text(refusal, "refused");
-    const cJSON *c = bench_member_first(row, "contestants");
-    while (c && !(strcmp(bench_member_text(c, "name"), name) == 0 && strcmp(bench_member_text(c, "refused"), why) == 0))
+    const char *name = json_text(refusal, "name"), *why = json_text(refusal, "refused");
+    const cJSON *c = json_first(row, "contestants");
+    while (c && !(strcmp(json_text(c, "name"), name) == 0 && strcmp(json_text(c, "refused"), why) == 0))
         c = c->next;
     return c != NULL;
 }
@@ -147,7 +147,7 @@ static void put_refusal(bench_page *page, const cJSON *row, const cJSON *refusal
     size_t count = 0;
     for (const cJSON *other = row; other; other = bench_group_row(other)) count += (size_t)refuses(other, refusal);
     bench_page_markup(page, "<p class=\"refused\">");
-    bench_page_text(page, bench_member_text(refusal, "name"));
+    bench_page_text(page, json_text(refusal, "name"));
     if (count == in_group) bench_page_markup(page, " refused every size: ");
     else if (count > 3) bench_page_markup(page, " refused %zu sizes: ", count);
     else {
@@ -160,15 +160,15 @@ static void put_refusal(bench_page *page, const cJSON *row, const cJSON *refusal
         }
         bench_page_markup(page, ": ");
     }
-    bench_page_text(page, bench_member_text(refusal, "refused"));
+    bench_page_text(page, json_text(refusal, "refused"));
     bench_page_markup(page, "</p>\n");
 }
 
 static void put_refusals(bench_page *page, const cJSON *first, size_t in_group)
 {
     for (const cJSON *row = first; row; row = bench_group_row(row)) {
-        for (const cJSON *c = bench_member_first(row, "contestants"); c; c = c->next) {
-            if (!*bench_member_text(c, "refused")) continue;
+        for (const cJSON *c = json_first(row, "contestants"); c; c = c->next) {
+            if (!*json_text(c, "refused")) continue;
             const cJSON *before = first;
             while (before != row && !refuses(before, c)) before = bench_group_row(before);
             if (before == row) put_refusal(page, row, c, in_group);
@@ -217,7 +217,7 @@ void bench_write_ratios(bench_page *page, const cJSON *result)
 
 static double compile_ms(const cJSON *compile)
 {
-    const double ms = bench_member_number(compile, "ms");
+    const double ms = json_number(compile, "ms");
     return ms >= 0 ? ms : NAN;
 }
 
@@ -232,10 +232,10 @@ static const cJSON **sorted_compiles(const cJSON *result, size_t *count)
 {
     size_t capacity = 0;
     *count = 0;
-    for (const cJSON *c = bench_member_first(result, "compiles"); c; c = c->next) capacity += isfinite(compile_ms(c));
+    for (const cJSON *c = json_first(result, "compiles"); c; c = c->next) capacity += isfinite(compile_ms(c));
     const cJSON **sorted = capacity ? malloc(capacity * sizeof(const cJSON *)) : NULL;
     if (!sorted) return NULL;
-    for (const cJSON *c = bench_member_first(result, "compiles"); c; c = c->next)
+    for (const cJSON *c = json_first(result, "compiles"); c; c = c->next)
         if (isfinite(compile_ms(c))) sorted[(*count)++] = c;
     qsort(sorted, *count, sizeof *sorted, by_ms);
     return sorted;
@@ -243,7 +243,7 @@ static const cJSON **sorted_compiles(const cJSON *result, size_t *count)
 
 int bench_has_compiles(const cJSON *result)
 {
-    for (const cJSON *c = bench_member_first(result, "compiles"); c; c = c->next)
+    for (const cJSON *c = json_first(result, "compiles"); c; c = c->next)
         if (isfinite(compile_ms(c))) return 1;
     return 0;
 }
@@ -252,7 +252,7 @@ static void put_compiles(bench_page *page, const cJSON *const *compiles, size_t 
 {
     bench_page_markup(page, "<ul class=\"bars plain\">\n");
     for (size_t i = 0; i < count; i++) {
-        const char *problem = bench_member_text(compiles[i], "problem"), *kernel = bench_member_text(compiles[i], "kernel");
+        const char *problem = json_text(compiles[i], "problem"), *kernel = json_text(compiles[i], "kernel");
         const double ms = compile_ms(compiles[i]);
         bench_page_markup(page, "<li title=\"");
         bench_page_text(page, kernel);

@@ -1,5 +1,7 @@
 /* Collects, reads and writes what several processes measured: see bench_baseline.h. */
 #include "bench_baseline.h"
+
+#include "bench_json.h"
 #include "bench_result.h"
 
 #include <errno.h>
@@ -26,18 +28,6 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, 
     return -1;
 }
 
-static const cJSON *get(const cJSON *object, const char *name)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-/* "" if it is not there. */
-static const char *get_text(const cJSON *object, const char *name)
-{
-    const char *text = cJSON_GetStringValue(get(object, name));
-    return text ? text : "";
-}
-
 /* ---- documents ---- */
 
 /* Null, with a reason, if it is not one JSON value. */
@@ -59,8 +49,8 @@ static cJSON *parse(const char *text, char *why, size_t size)
 /* Whether a document says that it is what is wanted, in a version that is understood. */
 static int check_format(const cJSON *root, const char *format, const char *what, char *why, size_t size)
 {
-    const char *found = get_text(root, "format");
-    const double version = cJSON_GetNumberValue(get(root, "format_version"));
+    const char *found = json_text(root, "format");
+    const double version = json_number(root, "format_version");
     if (strcmp(found, format) != 0)
         return *found ? refuse(why, size, "is not a %s: its format is \"%.64s\"", what, found)
                       : refuse(why, size, "is JSON, but not a %s of jitgemm-bench", what);
@@ -68,7 +58,7 @@ static int check_format(const cJSON *root, const char *format, const char *what,
     if (version > BENCH_RESULT_FORMAT_VERSION)
         return refuse(why, size, "has format_version %.10g; this jitgemm-bench understands up to %d", version,
                       BENCH_RESULT_FORMAT_VERSION);
-    if (!cJSON_IsObject(get(root, "environment"))) return refuse(why, size, "does not say where it was measured (environment)");
+    if (!json_object(root, "environment")) return refuse(why, size, "does not say where it was measured (environment)");
     return 0;
 }
 
@@ -110,7 +100,7 @@ static void collect(collector *c, char name[NAME_BYTES], const char *unit, doubl
     if (!number_name(c, name)) c->out_of_memory = 1;
     if (!(value > 0 && isfinite(value)) || c->out_of_memory) return;
     cJSON_ArrayForEach(each, c->measures)
-        if (strcmp(get_text(each, "name"), name) == 0 && strcmp(get_text(each, "unit"), unit) == 0) measure = each;
+        if (strcmp(json_text(each, "name"), name) == 0 && strcmp(json_text(each, "unit"), unit) == 0) measure = each;
     if (!measure) measure = add_measure(c->measures, name, unit);
     cJSON *number = cJSON_CreateNumber(value);
     if (measure && number && cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(measure, "values"), number)) return;
@@ -122,9 +112,9 @@ static void collect(collector *c, char name[NAME_BYTES], const char *unit, doubl
 static double row_time(const cJSON *row)
 {
     const cJSON *contestant;
-    cJSON_ArrayForEach(contestant, get(row, "contestants"))
-        if (strcmp(get_text(contestant, "name"), "jitgemm") == 0)
-            return cJSON_GetNumberValue(get(get(contestant, "us"), "p50"));
+    cJSON_ArrayForEach(contestant, json_member(row, "contestants"))
+        if (strcmp(json_text(contestant, "name"), "jitgemm") == 0)
+            return json_number(json_member(contestant, "us"), "p50");
     return NAN;
 }
 
@@ -134,11 +124,11 @@ static void collect_rows(collector *c, const cJSON *rows, int software)
     cJSON_ArrayForEach(row, rows)
     {
         char name[NAME_BYTES];
-        const char *suite = get_text(row, "suite"), *list = get_text(row, "list");
+        const char *suite = json_text(row, "suite"), *list = json_text(row, "list");
         const int apart = *list && strcmp(list, suite) != 0;
-        snprintf(name, sizeof name - 16, "%s%s%s %s %s", suite, apart ? "/" : "", apart ? list : "", get_text(row, "problem"),
-                 get_text(row, "data"));
-        if (software) collect(c, name, "instructions", cJSON_GetNumberValue(get(get(row, "counters"), "instructions")));
+        snprintf(name, sizeof name - 16, "%s%s%s %s %s", suite, apart ? "/" : "", apart ? list : "", json_text(row, "problem"),
+                 json_text(row, "data"));
+        if (software) collect(c, name, "instructions", json_number(json_member(row, "counters"), "instructions"));
         else collect(c, name, "us", row_time(row));
     }
 }
@@ -151,10 +141,10 @@ static void collect_array(collector *c, const cJSON *array, const char *label, c
     cJSON_ArrayForEach(each, array)
     {
         char name[NAME_BYTES];
-        const char *command = get_text(each, "command");
-        if (label) snprintf(name, sizeof name - 16, "%s %s", label, get_text(each, of));
-        else snprintf(name, sizeof name - 16, "%s%s%s", command, *command ? ": " : "", get_text(each, of));
-        collect(c, name, unit ? unit : get_text(each, "unit"), cJSON_GetNumberValue(get(each, value)));
+        const char *command = json_text(each, "command");
+        if (label) snprintf(name, sizeof name - 16, "%s %s", label, json_text(each, of));
+        else snprintf(name, sizeof name - 16, "%s%s%s", command, *command ? ": " : "", json_text(each, of));
+        collect(c, name, unit ? unit : json_text(each, "unit"), json_number(each, value));
     }
 }
 
@@ -163,7 +153,7 @@ static int copy_heading(cJSON *baseline, const cJSON *result)
 {
     static const char *const members[] = {"version", "commands", "started", "environment"};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        const cJSON *member = get(result, members[i]);
+        const cJSON *member = json_member(result, members[i]);
         if (!member) continue;
         cJSON *copy = cJSON_Duplicate(member, 1);
         if (!copy || !cJSON_AddItemToObject(baseline, members[i], copy)) {
@@ -187,7 +177,7 @@ cJSON *bench_baseline_create(void)
 
 size_t bench_baseline_runs(const cJSON *baseline)
 {
-    const double runs = cJSON_GetNumberValue(get(baseline, "runs"));
+    const double runs = json_number(baseline, "runs");
     return runs >= 1 && runs < 1e9 ? (size_t)runs : 0;
 }
 
@@ -198,12 +188,12 @@ int bench_baseline_add(cJSON *baseline, const char *text, char *why, size_t size
     cJSON *result = parse(text, why, size);
     int status = result ? check_format(result, BENCH_RESULT_FORMAT, "result", why, size) : -1;
     if (status == 0) {
-        const int software = cJSON_IsTrue(get(get(result, "environment"), "software"));
+        const int software = cJSON_IsTrue(json_member(json_member(result, "environment"), "software"));
         c.out_of_memory = !c.seen || (bench_baseline_runs(baseline) == 0 && copy_heading(baseline, result) != 0);
-        if (!c.out_of_memory) collect_rows(&c, get(result, "rows"), software);
+        if (!c.out_of_memory) collect_rows(&c, json_member(result, "rows"), software);
         if (!c.out_of_memory && !software) {
-            collect_array(&c, get(result, "series"), NULL, "name", "p50", NULL);
-            collect_array(&c, get(result, "compiles"), "compile", "kernel", "ms", "ms");
+            collect_array(&c, json_member(result, "series"), NULL, "name", "p50", NULL);
+            collect_array(&c, json_member(result, "compiles"), "compile", "kernel", "ms", "ms");
         }
         cJSON_SetNumberValue(runs, runs->valuedouble + 1);
         if (c.out_of_memory) status = refuse(why, size, "needs more memory than there is");
@@ -245,15 +235,16 @@ static char *read_file(const char *path, char *why, size_t size)
 /* A baseline may have been edited by hand, or by a program with other ideas of it. */
 static int check_measures(const cJSON *root, char *why, size_t size)
 {
-    const cJSON *measures = get(root, "measures"), *measure, *value;
+    const cJSON *measures = json_member(root, "measures"), *measure, *value;
     if (!cJSON_IsArray(measures) || cJSON_GetArraySize(measures) == 0) return refuse(why, size, "holds no measures");
     if (bench_baseline_runs(root) == 0) return refuse(why, size, "does not say how many runs it holds");
     cJSON_ArrayForEach(measure, measures)
     {
-        const char *name = get_text(measure, "name");
-        if (!*name || !cJSON_IsString(get(measure, "unit"))) return refuse(why, size, "holds a measure without name or unit");
-        if (cJSON_GetArraySize(get(measure, "values")) == 0) return refuse(why, size, "holds no values of \"%.200s\"", name);
-        cJSON_ArrayForEach(value, get(measure, "values"))
+        const char *name = json_text(measure, "name");
+        if (!*name || !cJSON_IsString(json_member(measure, "unit")))
+            return refuse(why, size, "holds a measure without name or unit");
+        if (!json_first(measure, "values")) return refuse(why, size, "holds no values of \"%.200s\"", name);
+        cJSON_ArrayForEach(value, json_member(measure, "values"))
             if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble) || value->valuedouble <= 0)
                 return refuse(why, size, "holds a value of \"%.200s\" that is not a number above 0", name);
     }
@@ -269,7 +260,7 @@ cJSON *bench_baseline_read(const char *path, char *why, size_t size)
     if (root && check_format(root, BENCH_BASELINE_FORMAT, "baseline", reason, sizeof reason) == 0 &&
         check_measures(root, reason, sizeof reason) == 0)
         return root;
-    if (root && strcmp(get_text(root, "format"), BENCH_RESULT_FORMAT) == 0)
+    if (root && strcmp(json_text(root, "format"), BENCH_RESULT_FORMAT) == 0)
         refuse(why, size, "%s is the result of one run, not a baseline; --save makes one", path);
     else
         refuse(why, size, "%s %s", path, reason);

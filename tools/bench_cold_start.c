@@ -167,7 +167,7 @@ static void report_counts(bench_run *run, const contestant *library, const conte
     };
     if (library->count == 0) return;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) bench_report_count(&run->report, rows[i].name, rows[i].value);
-    if (peer->count) bench_report_count(&run->report, "cuBLAS version", peer->last.peer_version);
+    if (peer->count) bench_report_fact_number(&run->report, "cublas", (double)peer->last.peer_version);
 }
 
 /* ---- all of it ---- */

@@ -1,6 +1,7 @@
 /* Compares two baselines: see bench_compare.h. */
 #include "bench_compare.h"
 
+#include "bench_json.h"
 #include "bench_baseline.h"
 #include "bench_significance.h"
 #include "bench_stats.h"
@@ -17,18 +18,6 @@ typedef struct pair {
     const cJSON *base, *now;
     double base_median, now_median, p;
 } pair;
-
-static const cJSON *get(const cJSON *object, const char *name)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-/* "" if it is not there. */
-static const char *get_text(const cJSON *object, const char *name)
-{
-    const char *text = cJSON_GetStringValue(get(object, name));
-    return text ? text : "";
-}
 
 /* ---- environments ---- */
 
@@ -47,8 +36,8 @@ int bench_compare_device(const cJSON *base, const cJSON *now, int early, char *w
     static const char *const members[] = {"device", "arch", "software", "sms"};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         char was[TEXT_BYTES], is[TEXT_BYTES];
-        if (early && !get(now, members[i])) continue;
-        if (strcmp(write_value(get(base, members[i]), was), write_value(get(now, members[i]), is)) == 0) continue;
+        if (early && !json_member(now, members[i])) continue;
+        if (strcmp(write_value(json_member(base, members[i]), was), write_value(json_member(now, members[i]), is)) == 0) continue;
         snprintf(why, size, "is of another device: %s was \"%s\" and is \"%s\" here", members[i], was, is);
         return -1;
     }
@@ -91,11 +80,11 @@ static int add_changed(cJSON *changed, const char *name, const cJSON *base, cons
 
 static int add_all_changed(cJSON *drift, const cJSON *base, const cJSON *now)
 {
-    const cJSON *was = get(base, "environment"), *is = get(now, "environment"), *each;
+    const cJSON *was = json_member(base, "environment"), *is = json_member(now, "environment"), *each;
     cJSON *changed = cJSON_AddArrayToObject(drift, "changed");
-    int ok = changed && add_changed(changed, "version", get(base, "version"), get(now, "version"));
-    cJSON_ArrayForEach(each, was) ok = ok && add_changed(changed, each->string, each, get(is, each->string));
-    cJSON_ArrayForEach(each, is) ok = ok && (get(was, each->string) || add_changed(changed, each->string, NULL, each));
+    int ok = changed && add_changed(changed, "version", json_member(base, "version"), json_member(now, "version"));
+    cJSON_ArrayForEach(each, was) ok = ok && add_changed(changed, each->string, each, json_member(is, each->string));
+    cJSON_ArrayForEach(each, is) ok = ok && (json_member(was, each->string) || add_changed(changed, each->string, NULL, each));
     return ok;
 }
 
@@ -104,9 +93,9 @@ static int add_all_changed(cJSON *drift, const cJSON *base, const cJSON *now)
 static const cJSON *find_measure(const cJSON *baseline, const cJSON *like)
 {
     const cJSON *each;
-    cJSON_ArrayForEach(each, get(baseline, "measures"))
-        if (strcmp(get_text(each, "name"), get_text(like, "name")) == 0 &&
-            strcmp(get_text(each, "unit"), get_text(like, "unit")) == 0)
+    cJSON_ArrayForEach(each, json_member(baseline, "measures"))
+        if (strcmp(json_text(each, "name"), json_text(like, "name")) == 0 &&
+            strcmp(json_text(each, "unit"), json_text(like, "unit")) == 0)
             return each;
     return NULL;
 }
@@ -114,7 +103,7 @@ static const cJSON *find_measure(const cJSON *baseline, const cJSON *like)
 int bench_compare_common(const cJSON *base, const cJSON *now)
 {
     const cJSON *each;
-    cJSON_ArrayForEach(each, get(now, "measures"))
+    cJSON_ArrayForEach(each, json_member(now, "measures"))
         if (find_measure(base, each)) return 1;
     return 0;
 }
@@ -122,7 +111,7 @@ int bench_compare_common(const cJSON *base, const cJSON *now)
 /* The values of a measure, the caller's; at least one. */
 static double *copy_values(const cJSON *measure, size_t *count)
 {
-    const cJSON *values = get(measure, "values"), *each;
+    const cJSON *values = json_member(measure, "values"), *each;
     double *copy = malloc(((size_t)cJSON_GetArraySize(values) + 1) * sizeof *copy);
     *count = 0;
     if (!copy) return NULL;
@@ -149,10 +138,10 @@ static int judge(pair *each)
 /* All pairs, the caller's, judged one by one; null if memory ran out. */
 static pair *judge_all(const cJSON *base, const cJSON *now, size_t *count)
 {
-    pair *pairs = malloc(((size_t)cJSON_GetArraySize(get(base, "measures")) + 1) * sizeof *pairs);
+    pair *pairs = malloc(((size_t)cJSON_GetArraySize(json_member(base, "measures")) + 1) * sizeof *pairs);
     const cJSON *each;
     *count = 0;
-    cJSON_ArrayForEach(each, get(base, "measures"))
+    cJSON_ArrayForEach(each, json_member(base, "measures"))
     {
         const cJSON *other = pairs ? find_measure(now, each) : NULL;
         if (!other) continue;
@@ -177,8 +166,8 @@ static int add_row(cJSON *rows, const pair *each, double adjusted, const char *v
 {
     const double change = 100 * (each->now_median / each->base_median - 1);
     cJSON *row = cJSON_CreateObject();
-    if (row && cJSON_AddStringToObject(row, "name", get_text(each->base, "name")) &&
-        cJSON_AddStringToObject(row, "unit", get_text(each->base, "unit")) &&
+    if (row && cJSON_AddStringToObject(row, "name", json_text(each->base, "name")) &&
+        cJSON_AddStringToObject(row, "unit", json_text(each->base, "unit")) &&
         cJSON_AddNumberToObject(row, "base", each->base_median) && cJSON_AddNumberToObject(row, "now", each->now_median) &&
         cJSON_AddNumberToObject(row, "change_percent", change) && cJSON_AddNumberToObject(row, "p", each->p) &&
         cJSON_AddNumberToObject(row, "p_adjusted", adjusted) && cJSON_AddStringToObject(row, "verdict", verdict) &&
@@ -213,9 +202,9 @@ static int add_names(cJSON *drift, const char *array, const cJSON *of, const cJS
     cJSON *names = cJSON_AddArrayToObject(drift, array);
     const cJSON *each;
     if (!names) return 0;
-    cJSON_ArrayForEach(each, get(of, "measures"))
+    cJSON_ArrayForEach(each, json_member(of, "measures"))
     {
-        cJSON *name = find_measure(other, each) ? NULL : cJSON_CreateString(get_text(each, "name"));
+        cJSON *name = find_measure(other, each) ? NULL : cJSON_CreateString(json_text(each, "name"));
         if (name && !cJSON_AddItemToArray(names, name)) {
             cJSON_Delete(name);
             return 0;
@@ -227,7 +216,7 @@ static int add_names(cJSON *drift, const char *array, const cJSON *of, const cJS
 static int add_heading(cJSON *drift, const cJSON *base, const cJSON *now, const char *base_path, double percent)
 {
     return cJSON_AddStringToObject(drift, "base", base_path) &&
-           cJSON_AddStringToObject(drift, "base_started", get_text(base, "started")) &&
+           cJSON_AddStringToObject(drift, "base_started", json_text(base, "started")) &&
            cJSON_AddNumberToObject(drift, "base_runs", (double)bench_baseline_runs(base)) &&
            cJSON_AddNumberToObject(drift, "runs", (double)bench_baseline_runs(now)) &&
            cJSON_AddNumberToObject(drift, "percent", percent) && cJSON_AddNumberToObject(drift, "p", BENCH_COMPARE_P);

@@ -4,6 +4,7 @@
  * merged (bench_baseline.c) -> judged (bench_compare.c) -> printed here -> saved. */
 #include "bench_drift.h"
 
+#include "bench_json.h"
 #include "bench_baseline.h"
 #include "bench_child.h"
 #include "bench_compare.h"
@@ -22,23 +23,6 @@ typedef struct drift_work {
     cJSON *base, *now; /* base: null without --against */
 } drift_work;
 
-static const cJSON *get(const cJSON *object, const char *name)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-/* "" if it is not there. */
-static const char *get_text(const cJSON *object, const char *name)
-{
-    const char *text = cJSON_GetStringValue(get(object, name));
-    return text ? text : "";
-}
-
-static double get_number(const cJSON *object, const char *name)
-{
-    return cJSON_GetNumberValue(get(object, name));
-}
-
 /* ---- before ---- */
 
 /* Compares with what is known of the GPU before a process has told of its environment. */
@@ -49,7 +33,7 @@ static int check_gpu(const drift_work *w)
     cJSON *now = cJSON_CreateObject();
     const int made = now && cJSON_AddStringToObject(now, "device", gpu->name) &&
                      cJSON_AddNumberToObject(now, "arch", gpu->arch) && cJSON_AddBoolToObject(now, "software", gpu->software);
-    const int same = made && bench_compare_device(get(w->base, "environment"), now, 1, why, sizeof why) == 0;
+    const int same = made && bench_compare_device(json_member(w->base, "environment"), now, 1, why, sizeof why) == 0;
     cJSON_Delete(now);
     if (!made) return bench_fail(w->run, "out of memory");
     return same ? BENCH_EXIT_DONE : bench_fail(w->run, "%s %s", w->options->against_path, why);
@@ -97,7 +81,7 @@ static int check_first(const drift_work *w)
 {
     char why[1024];
     const char *path = w->options->against_path;
-    if (bench_compare_device(get(w->base, "environment"), get(w->now, "environment"), 0, why, sizeof why) != 0)
+    if (bench_compare_device(json_member(w->base, "environment"), json_member(w->now, "environment"), 0, why, sizeof why) != 0)
         return bench_fail(w->run, "%s %s", path, why);
     if (!bench_compare_common(w->base, w->now))
         return bench_fail(w->run, "%s holds nothing that is measured now; was it made by another command, or of other sizes?",
@@ -131,7 +115,7 @@ static int run_all(drift_work *w)
         status = bench_stop_requested() ? BENCH_EXIT_INTERRUPTED : run_one(w, i);
     }
     progress_end(&w->run->progress);
-    if (status == BENCH_EXIT_DONE && cJSON_GetArraySize(get(w->now, "measures")) == 0)
+    if (status == BENCH_EXIT_DONE && cJSON_GetArraySize(json_member(w->now, "measures")) == 0)
         status = bench_fail(w->run, "the runs measured nothing that can be compared");
     return status;
 }
@@ -145,13 +129,13 @@ static int decimals(const char *unit)
 
 static void print_row(const cJSON *row)
 {
-    const char *unit = get_text(row, "unit");
+    const char *unit = json_text(row, "unit");
     char p[32];
-    if (get_number(row, "p_adjusted") < 1e-4) snprintf(p, sizeof p, "< 0.0001");
-    else snprintf(p, sizeof p, "%.4f", get_number(row, "p_adjusted"));
-    printf("  %-*s%12.*f%12.*f %-4s%+9.1f %%%10s  %s\n", NAME_WIDTH, get_text(row, "name"), decimals(unit),
-           get_number(row, "base"), decimals(unit), get_number(row, "now"), unit, get_number(row, "change_percent"), p,
-           get_text(row, "verdict"));
+    if (json_number(row, "p_adjusted") < 1e-4) snprintf(p, sizeof p, "< 0.0001");
+    else snprintf(p, sizeof p, "%.4f", json_number(row, "p_adjusted"));
+    printf("  %-*s%12.*f%12.*f %-4s%+9.1f %%%10s  %s\n", NAME_WIDTH, json_text(row, "name"), decimals(unit),
+           json_number(row, "base"), decimals(unit), json_number(row, "now"), unit, json_number(row, "change_percent"), p,
+           json_text(row, "verdict"));
 }
 
 /* Names one a line, the first ones. */
@@ -171,22 +155,22 @@ static void print_names(const char *title, const cJSON *names)
 
 static void print_table(const cJSON *drift)
 {
-    const cJSON *each, *changed = get(drift, "changed"), *rows = get(drift, "rows");
-    const int slower = (int)get_number(drift, "slower"), faster = (int)get_number(drift, "faster");
+    const cJSON *each, *changed = json_member(drift, "changed"), *rows = json_member(drift, "rows");
+    const int slower = (int)json_number(drift, "slower"), faster = (int)json_number(drift, "faster");
     const int all = cJSON_GetArraySize(rows);
-    printf("drift of %.0f runs against %s (%.0f runs%s%s)\n", get_number(drift, "runs"), get_text(drift, "base"),
-           get_number(drift, "base_runs"), *get_text(drift, "base_started") ? ", " : "", get_text(drift, "base_started"));
+    printf("drift of %.0f runs against %s (%.0f runs%s%s)\n", json_number(drift, "runs"), json_text(drift, "base"),
+           json_number(drift, "base_runs"), *json_text(drift, "base_started") ? ", " : "", json_text(drift, "base_started"));
     if (cJSON_GetArraySize(changed)) printf("\nchanged since then\n");
     cJSON_ArrayForEach(each, changed)
-        printf("  %s: %s, now %s\n", get_text(each, "what"), get_text(each, "base"), get_text(each, "now"));
+        printf("  %s: %s, now %s\n", json_text(each, "what"), json_text(each, "base"), json_text(each, "now"));
     if (slower + faster) printf("\n%-*s%12s%12s%16s%10s\n", NAME_WIDTH + 2, "medians that differ", "base", "now", "change", "p");
     cJSON_ArrayForEach(each, rows)
-        if (strcmp(get_text(each, "verdict"), "same") != 0) print_row(each);
-    print_names("not measured now", get(drift, "missing"));
-    print_names("not in the baseline", get(drift, "new"));
+        if (strcmp(json_text(each, "verdict"), "same") != 0) print_row(each);
+    print_names("not measured now", json_member(drift, "missing"));
+    print_names("not in the baseline", json_member(drift, "new"));
     printf("\n%d measure%s: %d slower, %d faster, %d the same within %g %% or by chance\n", all, all == 1 ? "" : "s", slower,
-           faster, all - slower - faster, get_number(drift, "percent"));
-    if (cJSON_IsTrue(get(drift, "interrupted"))) printf("Interrupted: only the finished runs were compared.\n");
+           faster, all - slower - faster, json_number(drift, "percent"));
+    if (cJSON_IsTrue(json_member(drift, "interrupted"))) printf("Interrupted: only the finished runs were compared.\n");
 }
 
 /* ---- CSV ---- */
@@ -218,28 +202,28 @@ static void print_csv(const cJSON *drift)
 {
     const cJSON *each;
     puts("kind,name,unit,base,now,change_percent,p,p_adjusted,verdict");
-    cJSON_ArrayForEach(each, get(drift, "changed"))
+    cJSON_ArrayForEach(each, json_member(drift, "changed"))
     {
         fputs("changed,", stdout);
-        print_csv_text(get_text(each, "what"));
+        print_csv_text(json_text(each, "what"));
         fputs(",,", stdout);
-        print_csv_text(get_text(each, "base"));
+        print_csv_text(json_text(each, "base"));
         putchar(',');
-        print_csv_text(get_text(each, "now"));
+        print_csv_text(json_text(each, "now"));
         puts(",,,,");
     }
-    cJSON_ArrayForEach(each, get(drift, "rows"))
+    cJSON_ArrayForEach(each, json_member(drift, "rows"))
     {
-        const int digits = decimals(get_text(each, "unit")) + 1;
+        const int digits = decimals(json_text(each, "unit")) + 1;
         fputs("measure,", stdout);
-        print_csv_text(get_text(each, "name"));
-        printf(",%s,%.*f,%.*f,%.2f,%.3g,%.3g,%s\n", get_text(each, "unit"), digits, get_number(each, "base"), digits,
-               get_number(each, "now"), get_number(each, "change_percent"), get_number(each, "p"), get_number(each, "p_adjusted"),
-               get_text(each, "verdict"));
+        print_csv_text(json_text(each, "name"));
+        printf(",%s,%.*f,%.*f,%.2f,%.3g,%.3g,%s\n", json_text(each, "unit"), digits, json_number(each, "base"), digits,
+               json_number(each, "now"), json_number(each, "change_percent"), json_number(each, "p"),
+               json_number(each, "p_adjusted"), json_text(each, "verdict"));
     }
-    print_csv_names("missing", get(drift, "missing"), ",,,,,,,");
-    print_csv_names("new", get(drift, "new"), ",,,,,,,");
-    if (cJSON_IsTrue(get(drift, "interrupted"))) puts("note,Interrupted: only the finished runs were compared.,,,,,,,");
+    print_csv_names("missing", json_member(drift, "missing"), ",,,,,,,");
+    print_csv_names("new", json_member(drift, "new"), ",,,,,,,");
+    if (cJSON_IsTrue(json_member(drift, "interrupted"))) puts("note,Interrupted: only the finished runs were compared.,,,,,,,");
 }
 
 /* ---- after ---- */
@@ -248,7 +232,7 @@ static void print_csv(const cJSON *drift)
 static void warn_of_few_runs(const drift_work *w, const cJSON *drift)
 {
     const size_t base_runs = bench_baseline_runs(w->base), runs = bench_baseline_runs(w->now);
-    const size_t measures = (size_t)cJSON_GetArraySize(get(drift, "rows"));
+    const size_t measures = (size_t)cJSON_GetArraySize(json_member(drift, "rows"));
     if (bench_compare_least_p(base_runs, runs, measures) < BENCH_COMPARE_P) return;
     progress_message(&w->run->progress,
                      "jitgemm-bench: warning: with %zu runs against %zu a change of one measure out of %zu cannot be told from "
@@ -270,7 +254,7 @@ static int compare(drift_work *w, int interrupted, cJSON **drift)
     if (run->args.format == BENCH_CSV) print_csv(found);
     if (fflush(stdout) != 0 && !run->report.write_error) run->report.write_error = errno;
     if (interrupted) return BENCH_EXIT_INTERRUPTED;
-    return get_number(found, "slower") > 0 ? BENCH_EXIT_SLOWER : BENCH_EXIT_DONE;
+    return json_number(found, "slower") > 0 ? BENCH_EXIT_SLOWER : BENCH_EXIT_DONE;
 }
 
 static int save(const drift_work *w, int status)
@@ -284,7 +268,8 @@ static int save(const drift_work *w, int status)
     }
     if (bench_baseline_write(path, w->now, why, sizeof why) != 0) return bench_fail(w->run, "%s", why);
     if (w->run->args.format == BENCH_TABLE)
-        printf("%s: %d measures of %zu runs\n", path, cJSON_GetArraySize(get(w->now, "measures")), bench_baseline_runs(w->now));
+        printf("%s: %d measures of %zu runs\n", path, cJSON_GetArraySize(json_member(w->now, "measures")),
+               bench_baseline_runs(w->now));
     return status;
 }
 

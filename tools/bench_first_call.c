@@ -297,7 +297,7 @@ static int measure_peer(first_call *f)
     if (bench_busy_stop(&f->busy) != JG_OK) status = bench_fail_status(run, "keeping the GPU busy");
     bench_report_part(&run->report, "the same with cuBLAS", "us", BENCH_TAIL);
     report_calls(f, &who);
-    bench_report_count(&run->report, "cuBLAS version", (uint64_t)f->peer.version);
+    bench_report_fact_number(&run->report, "cublas", f->peer.version);
     return status;
 }
 

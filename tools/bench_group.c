@@ -9,7 +9,7 @@ static int same_group(const cJSON *a, const cJSON *b)
     static const char *const keys[] = {"suite", "list", "type", "data"};
     if (!cJSON_IsObject(a) || !cJSON_IsObject(b)) return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(bench_member_text(a, keys[i]), bench_member_text(b, keys[i])) != 0) return 0;
+        if (strcmp(json_text(a, keys[i]), json_text(b, keys[i])) != 0) return 0;
     return 1;
 }
 
@@ -25,7 +25,7 @@ static int is_first(const cJSON *rows, const cJSON *row)
 
 const cJSON *bench_group_next(const cJSON *result, const cJSON *first)
 {
-    const cJSON *rows = bench_member_first(result, "rows"), *row = first ? first->next : rows;
+    const cJSON *rows = json_first(result, "rows"), *row = first ? first->next : rows;
     while (row && !(cJSON_IsObject(row) && is_first(rows, row))) row = row->next;
     return row;
 }
@@ -39,12 +39,12 @@ const cJSON *bench_group_row(const cJSON *row)
 
 void bench_group_title(bench_page *page, const cJSON *row)
 {
-    const char *suite = bench_member_text(row, "suite"), *list = bench_member_text(row, "list");
-    const char *type = bench_member_text(row, "type");
+    const char *suite = json_text(row, "suite"), *list = json_text(row, "list");
+    const char *type = json_text(row, "type");
     bench_page_text(page, *list ? list : *suite ? suite : "sizes");
     if (*type) bench_page_markup(page, " ");
     bench_page_text(page, type);
-    if (strcmp(bench_member_text(row, "data"), "rotated") == 0) bench_page_markup(page, ", operands rotated");
+    if (strcmp(json_text(row, "data"), "rotated") == 0) bench_page_markup(page, ", operands rotated");
 }
 
 /* One word of a problem; in the first one, which is the size, every x between digits is a times sign. */
@@ -63,9 +63,9 @@ static void put_word(bench_page *page, const char *word, size_t bytes, int is_si
 
 void bench_size_text(bench_page *page, const cJSON *row)
 {
-    const char *problem = bench_member_text(row, "problem"), *type = bench_member_text(row, "type");
-    const double size[] = {bench_member_number(row, "m"), bench_member_number(row, "n"), bench_member_number(row, "k"),
-                           bench_member_number(row, "batch")};
+    const char *problem = json_text(row, "problem"), *type = json_text(row, "type");
+    const double size[] = {json_number(row, "m"), json_number(row, "n"), json_number(row, "k"),
+                           json_number(row, "batch")};
     const size_t dimensions = isfinite(size[3]) && size[3] != 1 ? 4 : 3;
     if (!*problem) {
         for (size_t i = 0; i < dimensions; i++) {
@@ -87,12 +87,12 @@ void bench_size_text(bench_page *page, const cJSON *row)
 
 const cJSON *bench_contestant(const cJSON *row, const char *name)
 {
-    const cJSON *found = bench_member_first(row, "contestants");
-    while (found && strcmp(bench_member_text(found, "name"), name) != 0) found = found->next;
+    const cJSON *found = json_first(row, "contestants");
+    while (found && strcmp(json_text(found, "name"), name) != 0) found = found->next;
     return found;
 }
 
 double bench_median(const cJSON *row, const char *name)
 {
-    return bench_member_number(bench_member_object(bench_contestant(row, name), "us"), "p50");
+    return json_number(json_object(bench_contestant(row, name), "us"), "p50");
 }

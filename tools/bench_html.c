@@ -21,16 +21,20 @@
 static const struct fact {
     const char *member, *name, *unit;
 } facts[] = {
-    {"sms", "SMs", ""},                      {"multiprocessors", "SMs", ""},
     {"driver_release", "Driver", ""},        {"driver", "Driver for CUDA", ""},
     {"compiler", "Kernels by", ""},          {"cublas", "cuBLAS", ""},
-    {"cublas_version", "cuBLAS", ""},        {"nvrtc", "NVRTC", ""},
     {"kernel", "Kernel of the system", ""},  {"processor", "Processor", ""},
     {"processors", "Processor cores", ""},   {"allowed", "Cores allowed", ""},
     {"governor", "Governor", ""},            {"power_mode", "Power mode", ""},
     {"power_limit_w", "Power limit", "W"},   {"clock_sm_max_mhz", "Highest SM clock", "MHz"},
     {"ecc", "ECC", ""},                      {"clock_memory_max_mhz", "Highest memory clock", "MHz"},
-    {"mig", "MIG", ""},
+    {"mig", "MIG", ""},                      {"cublaslt", "cuBLASLt", ""},
+    {"sm_count", "Multiprocessors", ""},     {"sms", "Multiprocessors used", ""},
+    {"as_arch", "Planned as sm_", ""},       {"clock_sm_mhz", "SM clock before", "MHz"},
+    {"clock_sm_end_mhz", "SM clock after", "MHz"},       {"clock_memory_mhz", "Memory clock before", "MHz"},
+    {"clock_memory_end_mhz", "Memory clock after", "MHz"}, {"temperature_c", "Temperature before", "\xC2\xB0\x43"},
+    {"temperature_end_c", "Temperature after", "\xC2\xB0\x43"}, {"power_w", "Power before", "W"},
+    {"power_end_w", "Power after", "W"},     {"clocks_settled_s", "Clocks settled after", "s"},
 };
 
 /* Ends of members' names that say the unit of their number. */
@@ -73,12 +77,15 @@ static void put_member_name(bench_page *page, const char *member, size_t bytes)
     }
 }
 
-/* 13010 is CUDA 13.1; other numbers are as they are. */
+/* 13010 is CUDA 13.1, 130100 is cuBLAS 13.1.0; other numbers are as they are, with as many digits as a reader wants. */
 static void put_fact_value(bench_page *page, const cJSON *member, const char *unit)
 {
-    const double number = bench_json_number(member);
+    const double number = json_value(member);
     if (strcmp(member->string, "driver") == 0 && number >= 1000 && number < 1e6)
         bench_page_markup(page, "%d.%d", (int)number / 1000, (int)number % 1000 / 10);
+    else if (strncmp(member->string, "cublas", 6) == 0 && number >= 10000 && number < 1e7)
+        bench_page_markup(page, "%d.%d.%d", (int)number / 10000, (int)number % 10000 / 100, (int)number % 100);
+    else if (isfinite(number) && number != floor(number)) bench_page_markup(page, "%.1f", number);
     else if (isfinite(number)) bench_page_markup(page, "%.10g", number);
     else if (cJSON_IsBool(member)) bench_page_markup(page, cJSON_IsTrue(member) ? "yes" : "no");
     else bench_page_text(page, cJSON_GetStringValue(member));
@@ -92,7 +99,7 @@ static void put_environment(bench_page *page, const cJSON *environment)
     bench_page_markup(page, "<dl class=\"facts\">\n");
     for (const cJSON *member = environment->child; member; member = member->next) {
         const char *text = cJSON_GetStringValue(member);
-        int skip = !member->string || !(isfinite(bench_json_number(member)) || cJSON_IsBool(member) || (text && *text));
+        int skip = !member->string || !(isfinite(json_value(member)) || cJSON_IsBool(member) || (text && *text));
         for (size_t i = 0; i < sizeof in_heading / sizeof *in_heading && !skip; i++)
             skip = strcmp(member->string, in_heading[i]) == 0;
         if (skip) continue;
@@ -105,7 +112,7 @@ static void put_environment(bench_page *page, const cJSON *environment)
         if (known) bench_page_markup(page, "%s", fact->name);
         else put_member_name(page, member->string, name_bytes);
         bench_page_markup(page, "</dt><dd>");
-        put_fact_value(page, member, !isfinite(bench_json_number(member)) ? "" : known ? fact->unit : unit);
+        put_fact_value(page, member, !isfinite(json_value(member)) ? "" : known ? fact->unit : unit);
         bench_page_markup(page, "</dd></div>\n");
     }
     bench_page_markup(page, "</dl>\n");
@@ -115,7 +122,7 @@ static void put_environment(bench_page *page, const cJSON *environment)
 
 static const char *device_of(const cJSON *result)
 {
-    const char *device = bench_member_text(bench_member_object(result, "environment"), "device");
+    const char *device = json_text(json_object(result, "environment"), "device");
     return *device ? device : "unknown device";
 }
 
@@ -123,7 +130,7 @@ static const char *device_of(const cJSON *result)
 static void put_commands(bench_page *page, const cJSON *result)
 {
     size_t said = 0;
-    for (const cJSON *command = bench_member_first(result, "commands"); command; command = command->next) {
+    for (const cJSON *command = json_first(result, "commands"); command; command = command->next) {
         const char *name = cJSON_GetStringValue(command);
         if (!name || !*name) continue;
         if (said++) bench_page_markup(page, ", ");
@@ -135,7 +142,7 @@ static void put_commands(bench_page *page, const cJSON *result)
 static size_t wrong_rows(const cJSON *result)
 {
     size_t wrong = 0;
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next) wrong += bench_worst_check(row) > 1;
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next) wrong += bench_row_error(row) > 1;
     return wrong;
 }
 
@@ -149,17 +156,17 @@ static void put_flag(bench_page *page, const char *class, double count, const ch
 /* What a reader must know before any number, and the verdicts. */
 static void put_flags(bench_page *page, const cJSON *result)
 {
-    const cJSON *drift = bench_member_object(result, "drift");
-    const double missed = bench_member_number(result, "missed"), slower = bench_member_number(drift, "slower");
-    const double faster = bench_member_number(drift, "faster");
+    const cJSON *drift = json_object(result, "drift");
+    const double missed = json_number(result, "missed"), slower = json_number(drift, "slower");
+    const double faster = json_number(drift, "faster");
     const size_t wrong = wrong_rows(result);
     bench_page_markup(page, "<ul class=\"flags\">\n");
-    if (bench_member_true(bench_member_object(result, "environment"), "software"))
+    if (json_true(json_object(result, "environment"), "software"))
         bench_page_markup(page, "<li>Software GPU: counters instead of times</li>\n");
-    if (bench_member_true(result, "interrupted"))
+    if (json_true(result, "interrupted"))
         bench_page_markup(page, "<li class=\"bad\">Interrupted: the results are of what was finished</li>\n");
     if (wrong) put_flag(page, "bad", (double)wrong, "wrong result", "wrong results");
-    if (bench_member_first(result, "targets") && isfinite(missed)) {
+    if (json_first(result, "targets") && isfinite(missed)) {
         if (missed > 0) put_flag(page, "bad", missed, "target missed", "targets missed");
         else bench_page_markup(page, "<li class=\"good\">All targets met</li>\n");
     }
@@ -171,17 +178,17 @@ static void put_flags(bench_page *page, const cJSON *result)
 
 static void put_heading(bench_page *page, const cJSON *result)
 {
-    const cJSON *environment = bench_member_object(result, "environment");
-    const double arch = bench_member_number(environment, "arch");
+    const cJSON *environment = json_object(result, "environment");
+    const double arch = json_number(environment, "arch");
     bench_page_markup(page, "<header>\n<p class=\"eyebrow\">jitgemm ");
-    bench_page_text(page, bench_member_text(result, "version"));
+    bench_page_text(page, json_text(result, "version"));
     bench_page_markup(page, " benchmark</p>\n<h1>");
     bench_page_text(page, device_of(result));
     bench_page_markup(page, "</h1>\n<p class=\"lead\">");
     put_commands(page, result);
     if (isfinite(arch)) bench_page_markup(page, " \xC2\xB7 sm_%.0f", arch);
-    if (*bench_member_text(result, "started")) bench_page_markup(page, " \xC2\xB7 ");
-    bench_page_date(page, bench_member_text(result, "started"));
+    if (*json_text(result, "started")) bench_page_markup(page, " \xC2\xB7 ");
+    bench_page_date(page, json_text(result, "started"));
     bench_page_markup(page, "</p>\n");
     put_flags(page, result);
     put_environment(page, environment);
@@ -195,9 +202,9 @@ static double span_of(const cJSON *result)
 {
     static const char *const ends[] = {"worst", "best", "geomean"};
     double span = 1;
-    for (const cJSON *s = bench_member_first(result, "summaries"); s; s = s->next)
+    for (const cJSON *s = json_first(result, "summaries"); s; s = s->next)
         for (size_t i = 0; i < 3; i++) {
-            const double value = bench_member_number(s, ends[i]);
+            const double value = json_number(s, ends[i]);
             if (value > 0) span = fmax(span, fabs(log2(value)));
         }
     return span * 1.05;
@@ -210,9 +217,9 @@ static double percent(double ratio, double span)
 
 static void put_summary_row(bench_page *page, const cJSON *s, double span)
 {
-    const double geomean = bench_member_number(s, "geomean"), worst = bench_member_number(s, "worst");
-    const double best = bench_member_number(s, "best");
-    const char *list = bench_member_text(s, "list"), *suite = bench_member_text(s, "suite");
+    const double geomean = json_number(s, "geomean"), worst = json_number(s, "worst");
+    const double best = json_number(s, "best");
+    const char *list = json_text(s, "list"), *suite = json_text(s, "suite");
     bench_page_markup(page, "<tr><th scope=\"row\">");
     bench_page_text(page, *list ? list : suite);
     if (*list && *suite && strcmp(list, suite) != 0) {
@@ -221,9 +228,9 @@ static void put_summary_row(bench_page *page, const cJSON *s, double span)
         bench_page_markup(page, "</small>");
     }
     bench_page_markup(page, "</th><td>");
-    bench_page_text(page, bench_member_text(s, "type"));
+    bench_page_text(page, json_text(s, "type"));
     bench_page_markup(page, "</td>");
-    bench_page_number_cell(page, bench_member_number(s, "rows"), 0);
+    bench_page_number_cell(page, json_number(s, "rows"), 0);
     bench_page_markup(page, "<td class=\"n\">");
     if (isfinite(geomean)) {
         bench_page_markup(page, "<b class=\"%s\">", geomean < 1 ? "slow" : "fast");
@@ -250,7 +257,7 @@ static void write_summary(bench_page *page, const cJSON *result)
                             "worst to "
                             "best on a logarithmic scale around 1, the mark is the geometric mean.</p>\n<div class=\"card\">\n");
     bench_page_table(page, "summary", "list|type|#rows|#geomean|#worst|#best|slower \xE2\x86\x90 1 \xE2\x86\x92 faster");
-    for (const cJSON *s = bench_member_first(result, "summaries"); s; s = s->next)
+    for (const cJSON *s = json_first(result, "summaries"); s; s = s->next)
         if (cJSON_IsObject(s)) put_summary_row(page, s, span);
     bench_page_table_end(page);
     bench_page_markup(page, "</div>\n");
@@ -260,7 +267,7 @@ static void write_summary(bench_page *page, const cJSON *result)
 
 static int is_first_series(const cJSON *result, const cJSON *series)
 {
-    for (const cJSON *s = bench_member_first(result, "series"); s != series; s = s->next)
+    for (const cJSON *s = json_first(result, "series"); s != series; s = s->next)
         for (const cJSON *next = cJSON_IsObject(s) ? bench_series_next(s) : NULL; next; next = bench_series_next(next))
             if (next == series) return 0;
     return cJSON_IsObject(series);
@@ -268,10 +275,10 @@ static int is_first_series(const cJSON *result, const cJSON *series)
 
 static void write_times(bench_page *page, const cJSON *result)
 {
-    for (const cJSON *s = bench_member_first(result, "series"); s; s = s->next) {
+    for (const cJSON *s = json_first(result, "series"); s; s = s->next) {
         if (!is_first_series(result, s)) continue;
         bench_page_markup(page, "<div class=\"card\"><h3>");
-        bench_page_text(page, *bench_member_text(s, "command") ? bench_member_text(s, "command") : "series");
+        bench_page_text(page, *json_text(s, "command") ? json_text(s, "command") : "series");
         bench_page_markup(page, "</h3>\n<div class=\"pair\">\n");
         bench_write_histograms(page, s);
         bench_write_series(page, s);
@@ -281,13 +288,13 @@ static void write_times(bench_page *page, const cJSON *result)
 
 static void write_drift(bench_page *page, const cJSON *result)
 {
-    bench_write_drift(page, bench_member_object(result, "drift"));
+    bench_write_drift(page, json_object(result, "drift"));
 }
 
 static void write_notes(bench_page *page, const cJSON *result)
 {
     bench_page_markup(page, "<div class=\"card\"><ul class=\"notes\">\n");
-    for (const cJSON *note = bench_member_first(result, "notes"); note; note = note->next) {
+    for (const cJSON *note = json_first(result, "notes"); note; note = note->next) {
         if (!cJSON_IsString(note)) continue;
         bench_page_markup(page, "<li>");
         bench_page_text(page, cJSON_GetStringValue(note));
@@ -319,7 +326,7 @@ static const struct section {
 static int has_section(const struct section *section, const cJSON *result)
 {
     if (section->has) return section->has(result);
-    return bench_member_first(result, section->member) || bench_member_object(result, section->member);
+    return json_first(result, section->member) || json_object(result, section->member);
 }
 
 static void put_page(bench_page *page, const cJSON *result)

@@ -1,7 +1,6 @@
 /* The writer below bench_html: a page goes to a file of another name, which takes its own name once all of it is on the disk.
  *
- * A failed write is kept and told at the end, so that the code between need not look. Also here, because every part of the page
- * needs them: members of a JSON document of which nothing is sure, neither that they are there nor what they are. */
+ * A failed write is kept and told at the end, so that the code between need not look. */
 #ifndef JG_TOOLS_BENCH_PAGE_H
 #define JG_TOOLS_BENCH_PAGE_H
 
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include <cjson/cJSON.h>
+#include "bench_json.h"
 
 /* Treat as opaque. */
 typedef struct bench_page {
@@ -45,16 +44,5 @@ void bench_page_number_cell(bench_page *page, double value, int decimals);
 
 /* As many decimals as a clock of nanoseconds supports, and no more than a reader wants. */
 int bench_page_decimals(const char *unit);
-
-/* A member's text: "" if it is not there or no text. Its number: NaN if it is not there, no number, or not finite. Whether it is
- * there and true. The first element of an array: null if it is no array or empty; the others follow by ->next. */
-const char *bench_member_text(const cJSON *object, const char *name);
-double bench_member_number(const cJSON *object, const char *name);
-int bench_member_true(const cJSON *object, const char *name);
-const cJSON *bench_member_first(const cJSON *object, const char *name);
-const cJSON *bench_member_object(const cJSON *object, const char *name); /* null if it is none */
-
-/* A number that is no member: NaN if it is none or not finite. Integers of 64 bits are kept as text (cJSON_AddRawToObject). */
-double bench_json_number(const cJSON *item);
 
 #endif

@@ -60,9 +60,9 @@ static void put_y_axis(bench_page *page, const bench_axis *y, double left, doubl
 static double ceiling(const cJSON *result, const char *name, size_t length)
 {
     double most = NAN;
-    for (const cJSON *c = bench_member_first(result, "ceilings"); c; c = c->next) {
-        const char *its = bench_member_text(c, "name");
-        const double value = bench_member_number(c, "value");
+    for (const cJSON *c = json_first(result, "ceilings"); c; c = c->next) {
+        const char *its = json_text(c, "name");
+        const double value = json_number(c, "value");
         if (strlen(its) == length && strncmp(its, name, length) == 0 && value > 0) most = fmax(most, value);
     }
     return most;
@@ -71,7 +71,7 @@ static double ceiling(const cJSON *result, const char *name, size_t length)
 /* FLOP per byte and TFLOP/s of a row; 0 if it has none. */
 static int point_of(const cJSON *row, double *intensity, double *tflops)
 {
-    const double flops = bench_member_number(row, "flops"), bytes = bench_member_number(row, "bytes");
+    const double flops = json_number(row, "flops"), bytes = json_number(row, "bytes");
     const double us = bench_median(row, BENCH_OURS);
     if (!(flops > 0 && bytes > 0 && us > 0)) return 0;
     *intensity = flops / bytes;
@@ -82,7 +82,7 @@ static int point_of(const cJSON *row, double *intensity, double *tflops)
 int bench_has_roofline(const cJSON *result)
 {
     double intensity, tflops;
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next)
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next)
         if (point_of(row, &intensity, &tflops)) return 1;
     return 0;
 }
@@ -107,8 +107,8 @@ static size_t suite_of(const roofline *r, const char *suite)
 static void find_suites(roofline *r, const cJSON *result)
 {
     double unused[2];
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next) {
-        const char *suite = bench_member_text(row, "suite");
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next) {
+        const char *suite = json_text(row, "suite");
         if (point_of(row, &unused[0], &unused[1]) && suite_of(r, suite) == r->suite_count) r->suites[r->suite_count++] = suite;
     }
 }
@@ -121,9 +121,9 @@ static roofline make_roofline(const cJSON *result, const char *type)
     if (isnan(r.compute)) r.compute = ceiling(result, type, strcspn(type, "-"));
     find_suites(&r, result);
     double x_low = NAN, x_high = NAN, y_low = NAN, y_high = NAN, intensity, tflops;
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next) {
-        if (strcmp(bench_member_text(row, "type"), type) != 0 || !point_of(row, &intensity, &tflops)) continue;
-        r.has[suite_of(&r, bench_member_text(row, "suite"))] = 1;
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next) {
+        if (strcmp(json_text(row, "type"), type) != 0 || !point_of(row, &intensity, &tflops)) continue;
+        r.has[suite_of(&r, json_text(row, "suite"))] = 1;
         r.points++;
         x_low = fmin(x_low, intensity);
         x_high = fmax(x_high, intensity);
@@ -186,10 +186,10 @@ static void put_mark(bench_page *page, size_t suite, double x, double y)
 static void put_points(bench_page *page, const cJSON *result, const roofline *r)
 {
     double intensity, tflops;
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next) {
-        if (strcmp(bench_member_text(row, "type"), r->type) != 0 || !point_of(row, &intensity, &tflops)) continue;
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next) {
+        if (strcmp(json_text(row, "type"), r->type) != 0 || !point_of(row, &intensity, &tflops)) continue;
         if (!bench_axis_holds(&r->x, intensity) || !bench_axis_holds(&r->y, tflops)) continue;
-        put_mark(page, suite_of(r, bench_member_text(row, "suite")), bench_axis_place(&r->x, intensity),
+        put_mark(page, suite_of(r, json_text(row, "suite")), bench_axis_place(&r->x, intensity),
                  bench_axis_place(&r->y, tflops));
         bench_page_markup(page, "><title>");
         bench_size_text(page, row);
@@ -252,9 +252,9 @@ static void put_roofline(bench_page *page, const cJSON *result, const char *type
 static int type_was_before(const cJSON *result, const cJSON *row)
 {
     double unused[2];
-    for (const cJSON *other = bench_member_first(result, "rows"); other != row; other = other->next)
+    for (const cJSON *other = json_first(result, "rows"); other != row; other = other->next)
         if (point_of(other, &unused[0], &unused[1]) &&
-            strcmp(bench_member_text(other, "type"), bench_member_text(row, "type")) == 0)
+            strcmp(json_text(other, "type"), json_text(row, "type")) == 0)
             return 1;
     return 0;
 }
@@ -266,8 +266,8 @@ void bench_write_rooflines(bench_page *page, const cJSON *result)
     bench_page_markup(page, "<p class=\"muted\">What each product reached (higher is better) below what was measured as possible "
                             "on this GPU. A point above the slope of the memory had its operands in a cache.</p>\n"
                             "<div class=\"cards\">\n");
-    for (const cJSON *row = bench_member_first(result, "rows"); row; row = row->next)
+    for (const cJSON *row = json_first(result, "rows"); row; row = row->next)
         if (point_of(row, &unused[0], &unused[1]) && !type_was_before(result, row))
-            put_roofline(page, result, bench_member_text(row, "type"), number++);
+            put_roofline(page, result, json_text(row, "type"), number++);
     bench_page_markup(page, "</div>\n");
 }

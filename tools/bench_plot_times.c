@@ -35,15 +35,15 @@ typedef struct plot {
 static int bin_of(const cJSON *bin, double *edge, double *count)
 {
     if (!cJSON_IsArray(bin)) return 0;
-    *edge = bench_json_number(cJSON_GetArrayItem(bin, 0));
-    *count = bench_json_number(cJSON_GetArrayItem(bin, 1));
+    *edge = json_value(cJSON_GetArrayItem(bin, 0));
+    *count = json_value(cJSON_GetArrayItem(bin, 1));
     return *edge > 0 && *count >= 1;
 }
 
 static int has_histogram(const cJSON *series)
 {
     double edge, count;
-    for (const cJSON *bin = bench_member_first(series, "histogram"); bin; bin = bin->next)
+    for (const cJSON *bin = json_first(series, "histogram"); bin; bin = bin->next)
         if (bin_of(bin, &edge, &count)) return 1;
     return 0;
 }
@@ -59,7 +59,7 @@ static plot make_plot(const cJSON *first)
             continue;
         }
         p.rows++;
-        for (const cJSON *bin = bench_member_first(s, "histogram"); bin; bin = bin->next) {
+        for (const cJSON *bin = json_first(s, "histogram"); bin; bin = bin->next) {
             if (!bin_of(bin, &edge, &count)) continue;
             low = fmin(low, edge);
             high = fmax(high, edge * BENCH_HISTOGRAM_STEP);
@@ -90,9 +90,9 @@ static void put_counts_axis(bench_page *page, const plot *p, double bottom)
 
 static void put_bins(bench_page *page, const plot *p, const cJSON *series, double bottom, const char *unit)
 {
-    const int is_peer = strcasestr(bench_member_text(series, "name"), "cublas") != NULL;
+    const int is_peer = strcasestr(json_text(series, "name"), "cublas") != NULL;
     double edge, count;
-    for (const cJSON *bin = bench_member_first(series, "histogram"); bin; bin = bin->next) {
+    for (const cJSON *bin = json_first(series, "histogram"); bin; bin = bin->next) {
         if (!bin_of(bin, &edge, &count)) continue;
         const double end = edge * BENCH_HISTOGRAM_STEP;
         if (end <= p->x.low || edge > p->x.high) continue;
@@ -113,7 +113,7 @@ static int arrange(const plot *p, const cJSON *series, double *x, int *level)
 {
     int lines = 0;
     for (int i = MARKS - 1; i >= 0; i--) {
-        const double value = bench_member_number(series, marks[i].figure);
+        const double value = json_number(series, marks[i].figure);
         x[i] = value > 0 && bench_axis_holds(&p->x, value) ? bench_axis_place(&p->x, value) : NAN;
         level[i] = 0;
         if (isnan(x[i])) continue;
@@ -133,7 +133,7 @@ static double put_row(bench_page *page, const plot *p, const cJSON *series, doub
     const double marks_bottom = top + LABEL + 4 + lines * LABEL, bottom = marks_bottom + 2 + BARS;
     if (!page) return bottom + 16;
     bench_page_markup(page, "<text class=\"strong\" x=\"%d\" y=\"%.1f\">", LEFT, top + LABEL - 3);
-    bench_page_text(page, bench_member_text(series, "name"));
+    bench_page_text(page, json_text(series, "name"));
     bench_page_markup(page, "</text>\n");
     put_counts_axis(page, p, bottom);
     put_bins(page, p, series, bottom, unit);
@@ -166,7 +166,7 @@ static void put_time_axis(bench_page *page, const plot *p, double y, const char 
 
 void bench_write_histograms(bench_page *page, const cJSON *first)
 {
-    const char *unit = bench_member_text(first, "unit");
+    const char *unit = json_text(first, "unit");
     const plot p = make_plot(first);
     if (!p.rows) return;
     double y = 0;
@@ -179,7 +179,7 @@ void bench_write_histograms(bench_page *page, const cJSON *first)
     bench_page_markup(
         page, "<figure><div class=\"plot\"><svg viewBox=\"0 0 %d %.0f\" role=\"img\"><title>Distribution of times: ", WIDTH,
         y + 28);
-    bench_page_text(page, bench_member_text(first, "command"));
+    bench_page_text(page, json_text(first, "command"));
     bench_page_markup(page,
                       "</title><desc>%zu histograms on one logarithmic axis of time; numbers of calls are logarithmic too. The "
                       "table beside has the percentiles.</desc>\n",

@@ -32,10 +32,9 @@ static void text_cell(bench_page *page, const char *before, const char *text, co
 
 /* ---- rows ---- */
 
-double bench_worst_check(const cJSON *row)
+double bench_row_error(const cJSON *row)
 {
-    const cJSON *check = bench_member_object(row, "check");
-    return fmax(bench_member_number(check, "reference"), bench_member_number(check, "peer"));
+    return json_number(json_object(row, "check"), "reference");
 }
 
 /* What the columns of a group's table are. */
@@ -48,17 +47,17 @@ static row_columns columns_of(const cJSON *first)
 {
     row_columns c = {0};
     for (const cJSON *row = first; row; row = bench_group_row(row)) {
-        for (const cJSON *who = bench_member_first(row, "contestants"); who; who = who->next)
-            if (strcmp(bench_member_text(who, "name"), BENCH_OURS) != 0) add_name(&c.peers, bench_member_text(who, "name"));
-        const cJSON *counters = bench_member_object(row, "counters");
+        for (const cJSON *who = json_first(row, "contestants"); who; who = who->next)
+            if (strcmp(json_text(who, "name"), BENCH_OURS) != 0) add_name(&c.peers, json_text(who, "name"));
+        const cJSON *counters = json_object(row, "counters");
         for (const cJSON *counter = counters ? counters->child : NULL; counter; counter = counter->next)
-            if (isfinite(bench_json_number(counter)) && counter->string) add_name(&c.counters, counter->string);
+            if (isfinite(json_value(counter)) && counter->string) add_name(&c.counters, counter->string);
         c.times |= isfinite(bench_median(row, BENCH_OURS));
-        c.spread |= isfinite(bench_member_number(bench_member_object(bench_contestant(row, BENCH_OURS), "us"), "p25"));
-        c.kernel |= *bench_member_text(row, "kernel") != 0;
-        c.ratio |= isfinite(bench_member_number(row, "ratio"));
-        c.roofline |= isfinite(bench_member_number(row, "roofline_percent"));
-        c.check |= isfinite(bench_worst_check(row));
+        c.spread |= isfinite(json_number(json_object(bench_contestant(row, BENCH_OURS), "us"), "p25"));
+        c.kernel |= *json_text(row, "kernel") != 0;
+        c.ratio |= isfinite(json_number(row, "ratio"));
+        c.roofline |= isfinite(json_number(row, "roofline_percent"));
+        c.check |= isfinite(bench_row_error(row));
     }
     return c;
 }
@@ -93,7 +92,7 @@ static void put_row_heading(bench_page *page, const row_columns *c)
 static void put_peer_cell(bench_page *page, const cJSON *row, const char *name)
 {
     const cJSON *who = bench_contestant(row, name);
-    const char *refused = bench_member_text(who, "refused");
+    const char *refused = json_text(who, "refused");
     if (!*refused) {
         bench_page_number_cell(page, bench_median(row, name), 2);
         return;
@@ -103,21 +102,26 @@ static void put_peer_cell(bench_page *page, const cJSON *row, const char *name)
 
 static void put_check_cell(bench_page *page, const cJSON *row)
 {
-    const double worst = bench_worst_check(row);
-    if (worst > 1) {
-        bench_page_markup(page, "<td class=\"n wrong\">wrong, ");
-        bench_page_number(page, worst, 2);
-        bench_page_markup(page, "</td>");
-    } else {
-        bench_page_number_cell(page, worst, 2);
+    const double error = bench_row_error(row), peer = json_number(json_object(row, "check"), "peer");
+    if (!(error > 1) && !(peer > 1)) {
+        bench_page_number_cell(page, error, 2);
+        return;
     }
+    bench_page_markup(page, error > 1 ? "<td class=\"n wrong\">wrong, " : "<td class=\"n\">");
+    bench_page_number(page, error, 2);
+    if (peer > 1 && !(error > 1)) {
+        bench_page_markup(page, " <small title=\"largest difference to a peer's result / what is allowed\">peer off ");
+        bench_page_number(page, peer, 0);
+        bench_page_markup(page, "\xC3\x97</small>");
+    }
+    bench_page_markup(page, "</td>");
 }
 
 static void put_time_cells(bench_page *page, const cJSON *row, int spread)
 {
-    const cJSON *us = bench_member_object(bench_contestant(row, BENCH_OURS), "us");
-    const double p25 = bench_member_number(us, "p25"), p75 = bench_member_number(us, "p75");
-    bench_page_number_cell(page, bench_member_number(us, "p50"), 2);
+    const cJSON *us = json_object(bench_contestant(row, BENCH_OURS), "us");
+    const double p25 = json_number(us, "p25"), p75 = json_number(us, "p75");
+    bench_page_number_cell(page, json_number(us, "p50"), 2);
     if (!spread) return;
     bench_page_markup(page, "<td class=\"n\"><small>");
     if (isfinite(p25) && isfinite(p75)) {
@@ -130,8 +134,8 @@ static void put_time_cells(bench_page *page, const cJSON *row, int spread)
 
 static void put_row(bench_page *page, const cJSON *row, const row_columns *c)
 {
-    const double ratio = bench_member_number(row, "ratio"), p = bench_member_number(row, "ratio_p");
-    const cJSON *counters = bench_member_object(row, "counters");
+    const double ratio = json_number(row, "ratio"), p = json_number(row, "ratio_p");
+    const cJSON *counters = json_object(row, "counters");
     bench_page_markup(page, "<tr><th scope=\"row\">");
     bench_size_text(page, row);
     bench_page_markup(page, "</th>");
@@ -144,13 +148,13 @@ static void put_row(bench_page *page, const cJSON *row, const row_columns *c)
         bench_page_markup(page, "</td>");
     }
     if (c->roofline) {
-        bench_page_number_cell(page, bench_member_number(row, "roofline_percent"), 1);
-        text_cell(page, "<td>", bench_member_text(row, "bound"), "</td>");
+        bench_page_number_cell(page, json_number(row, "roofline_percent"), 1);
+        text_cell(page, "<td>", json_text(row, "bound"), "</td>");
     }
     for (size_t i = 0; i < c->counters.count; i++)
-        bench_page_number_cell(page, bench_member_number(counters, c->counters.items[i]), 0);
+        bench_page_number_cell(page, json_number(counters, c->counters.items[i]), 0);
     if (c->check) put_check_cell(page, row);
-    if (c->kernel) text_cell(page, "<td class=\"kernel\"><code>", bench_member_text(row, "kernel"), "</code></td>");
+    if (c->kernel) text_cell(page, "<td class=\"kernel\"><code>", json_text(row, "kernel"), "</code></td>");
     bench_page_markup(page, "</tr>\n");
 }
 
@@ -159,14 +163,14 @@ static void put_reasons(bench_page *page, const cJSON *first)
 {
     names reasons = {.count = 0};
     for (const cJSON *row = first; row; row = bench_group_row(row))
-        for (const cJSON *who = bench_member_first(row, "contestants"); who; who = who->next)
-            add_name(&reasons, bench_member_text(who, "refused"));
+        for (const cJSON *who = json_first(row, "contestants"); who; who = who->next)
+            add_name(&reasons, json_text(who, "refused"));
     for (size_t i = 0; i < reasons.count; i++) text_cell(page, "<p class=\"refused\">Refused: ", reasons.items[i], "</p>\n");
 }
 
 void bench_write_rows(bench_page *page, const cJSON *result)
 {
-    const int simulated = bench_member_true(bench_member_object(result, "environment"), "software");
+    const int simulated = json_true(json_object(result, "environment"), "software");
     const int open = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(result, "rows")) <= OPEN_ROWS;
     bench_page_markup(page,
                       "<p class=\"muted\">%s Error: the largest one found / what is allowed; above 1 a result is wrong.</p>\n",
@@ -195,8 +199,8 @@ const cJSON *bench_series_next(const cJSON *series)
 {
     const cJSON *next = series->next;
     while (next && !(cJSON_IsObject(next) &&
-                     strcmp(bench_member_text(next, "command"), bench_member_text(series, "command")) == 0 &&
-                     strcmp(bench_member_text(next, "unit"), bench_member_text(series, "unit")) == 0))
+                     strcmp(json_text(next, "command"), json_text(series, "command")) == 0 &&
+                     strcmp(json_text(next, "unit"), json_text(series, "unit")) == 0))
         next = next->next;
     return next;
 }
@@ -205,10 +209,10 @@ void bench_write_series(bench_page *page, const cJSON *first)
 {
     static const char *const figures[] = {"min", "p25", "p50", "p75", "p99", "p99.9", "max"};
     enum { MIN, P25, P50, P75, P99, P999, MAX, FIGURES };
-    const char *unit = bench_member_text(first, "unit");
+    const char *unit = json_text(first, "unit");
     int have[FIGURES] = {0};
     for (const cJSON *s = first; s; s = bench_series_next(s))
-        for (int i = 0; i < FIGURES; i++) have[i] |= isfinite(bench_member_number(s, figures[i]));
+        for (int i = 0; i < FIGURES; i++) have[i] |= isfinite(json_number(s, figures[i]));
     /* Where the tail is what counts, the quartiles would only push it out of a narrow page. */
     if (have[P999]) have[P25] = have[P75] = 0;
     bench_page_table(page, "series", NULL);
@@ -217,10 +221,10 @@ void bench_write_series(bench_page *page, const cJSON *first)
         if (have[i]) bench_page_markup(page, "<th scope=\"col\" class=\"n\">%s</th>", figures[i]);
     bench_page_markup(page, "</tr></thead>\n<tbody>\n");
     for (const cJSON *s = first; s; s = bench_series_next(s)) {
-        text_cell(page, "<tr><th scope=\"row\" class=\"wrap\">", bench_member_text(s, "name"), "</th>");
-        bench_page_number_cell(page, bench_member_number(s, "n"), 0);
+        text_cell(page, "<tr><th scope=\"row\" class=\"wrap\">", json_text(s, "name"), "</th>");
+        bench_page_number_cell(page, json_number(s, "n"), 0);
         for (int i = 0; i < FIGURES; i++)
-            if (have[i]) bench_page_number_cell(page, bench_member_number(s, figures[i]), bench_page_decimals(unit));
+            if (have[i]) bench_page_number_cell(page, json_number(s, figures[i]), bench_page_decimals(unit));
         bench_page_markup(page, "</tr>\n");
     }
     bench_page_table_end(page);
@@ -230,10 +234,10 @@ void bench_write_counts(bench_page *page, const cJSON *result)
 {
     bench_page_markup(page, "<div class=\"card narrow\">\n");
     bench_page_table(page, "counts", "command|count|#value");
-    for (const cJSON *count = bench_member_first(result, "counts"); count; count = count->next) {
-        text_cell(page, "<tr><td>", bench_member_text(count, "command"), "</td>");
-        text_cell(page, "<th scope=\"row\" class=\"wrap\">", bench_member_text(count, "name"), "</th>");
-        bench_page_number_cell(page, bench_member_number(count, "value"), 0);
+    for (const cJSON *count = json_first(result, "counts"); count; count = count->next) {
+        text_cell(page, "<tr><td>", json_text(count, "command"), "</td>");
+        text_cell(page, "<th scope=\"row\" class=\"wrap\">", json_text(count, "name"), "</th>");
+        bench_page_number_cell(page, json_number(count, "value"), 0);
         bench_page_markup(page, "</tr>\n");
     }
     bench_page_table_end(page);
@@ -244,17 +248,17 @@ void bench_write_targets(bench_page *page, const cJSON *result)
 {
     bench_page_markup(page, "<div class=\"card\">\n");
     bench_page_table(page, "targets", "verdict|target|#value|#at most|unit|command");
-    for (const cJSON *target = bench_member_first(result, "targets"); target; target = target->next) {
-        const char *unit = bench_member_text(target, "unit");
-        const int met = bench_member_true(target, "met");
+    for (const cJSON *target = json_first(result, "targets"); target; target = target->next) {
+        const char *unit = json_text(target, "unit");
+        const int met = json_true(target, "met");
         bench_page_markup(page, "<tr><td class=\"%s\">%s</td>", met ? "met" : "missed",
                           met ? "\xE2\x9C\x93 met" : "\xE2\x9C\x97 missed");
-        text_cell(page, "<th scope=\"row\" class=\"wrap\">", bench_member_text(target, "name"), "</th>");
-        bench_page_number_cell(page, bench_member_number(target, "value"), bench_page_decimals(unit));
-        const double limit = bench_member_number(target, "limit");
+        text_cell(page, "<th scope=\"row\" class=\"wrap\">", json_text(target, "name"), "</th>");
+        bench_page_number_cell(page, json_number(target, "value"), bench_page_decimals(unit));
+        const double limit = json_number(target, "limit");
         bench_page_number_cell(page, limit, limit == floor(limit) ? 0 : 2);
         text_cell(page, "<td>", unit, "</td>");
-        text_cell(page, "<td>", bench_member_text(target, "command"), "</td></tr>\n");
+        text_cell(page, "<td>", json_text(target, "command"), "</td></tr>\n");
     }
     bench_page_table_end(page);
     bench_page_markup(page, "</div>\n");
@@ -265,21 +269,21 @@ void bench_write_targets(bench_page *page, const cJSON *result)
 /* A value of an environment: text, a number, or a truth. */
 static void put_value(bench_page *page, const cJSON *object, const char *name)
 {
-    const double number = bench_member_number(object, name);
+    const double number = json_number(object, name);
     const cJSON *value = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, name) : NULL;
     if (isfinite(number)) bench_page_markup(page, "%.10g", number);
     else if (cJSON_IsBool(value)) bench_page_markup(page, cJSON_IsTrue(value) ? "yes" : "no");
-    else bench_page_text(page, bench_member_text(object, name));
+    else bench_page_text(page, json_text(object, name));
 }
 
 static void put_changed(bench_page *page, const cJSON *drift)
 {
-    const cJSON *change = bench_member_first(drift, "changed");
+    const cJSON *change = json_first(drift, "changed");
     if (!change) return;
     bench_page_markup(page, "<div class=\"card\"><h3>Changed in the environment</h3>\n");
     bench_page_table(page, "changed environment", "what|base|now");
     for (; change; change = change->next) {
-        text_cell(page, "<tr><th scope=\"row\">", bench_member_text(change, "what"), "</th><td>");
+        text_cell(page, "<tr><th scope=\"row\">", json_text(change, "what"), "</th><td>");
         put_value(page, change, "base");
         bench_page_markup(page, "</td><td>");
         put_value(page, change, "now");
@@ -291,15 +295,15 @@ static void put_changed(bench_page *page, const cJSON *drift)
 
 static void put_drift_row(bench_page *page, const cJSON *row)
 {
-    const char *verdict = bench_member_text(row, "verdict"), *unit = bench_member_text(row, "unit");
+    const char *verdict = json_text(row, "verdict"), *unit = json_text(row, "unit");
     const int slower = strcmp(verdict, "slower") == 0, faster = strcmp(verdict, "faster") == 0;
-    const double change = bench_member_number(row, "change_percent"), p = bench_member_number(row, "p_adjusted");
+    const double change = json_number(row, "change_percent"), p = json_number(row, "p_adjusted");
     bench_page_markup(page, "<tr><td class=\"%s\">%s", slower ? "missed" : faster ? "met" : "muted",
                       slower ? "\xE2\x96\xBC " : faster ? "\xE2\x96\xB2 " : "");
     text_cell(page, "", verdict, "</td>");
-    text_cell(page, "<th scope=\"row\" class=\"wrap\">", bench_member_text(row, "name"), "</th>");
-    bench_page_number_cell(page, bench_member_number(row, "base"), bench_page_decimals(unit));
-    bench_page_number_cell(page, bench_member_number(row, "now"), bench_page_decimals(unit));
+    text_cell(page, "<th scope=\"row\" class=\"wrap\">", json_text(row, "name"), "</th>");
+    bench_page_number_cell(page, json_number(row, "base"), bench_page_decimals(unit));
+    bench_page_number_cell(page, json_number(row, "now"), bench_page_decimals(unit));
     text_cell(page, "<td>", unit, "</td><td class=\"n\">");
     if (isfinite(change)) {
         if (change > 0) bench_page_markup(page, "+");
@@ -315,8 +319,8 @@ static void put_drift_row(bench_page *page, const cJSON *row)
 static size_t put_drift_rows(bench_page *page, const cJSON *drift, int changed, int write)
 {
     size_t count = 0;
-    for (const cJSON *row = bench_member_first(drift, "rows"); row; row = row->next) {
-        const char *verdict = bench_member_text(row, "verdict");
+    for (const cJSON *row = json_first(drift, "rows"); row; row = row->next) {
+        const char *verdict = json_text(row, "verdict");
         const int is_change = strcmp(verdict, "slower") == 0 || strcmp(verdict, "faster") == 0;
         if (!cJSON_IsObject(row) || is_change != changed) continue;
         if (write) put_drift_row(page, row);
@@ -334,7 +338,7 @@ static void put_drift_table(bench_page *page, const cJSON *drift, int changed)
 
 static void put_name_list(bench_page *page, const cJSON *drift, const char *member, const char *heading)
 {
-    const cJSON *name = bench_member_first(drift, member);
+    const cJSON *name = json_first(drift, member);
     if (!name) return;
     bench_page_markup(page, "<p class=\"refused\">%s: ", heading);
     for (; name; name = name->next) {
@@ -347,18 +351,18 @@ static void put_name_list(bench_page *page, const cJSON *drift, const char *memb
 void bench_write_drift(bench_page *page, const cJSON *drift)
 {
     const size_t changes = put_drift_rows(page, drift, 1, 0), same = put_drift_rows(page, drift, 0, 0);
-    const char *base = bench_member_text(drift, "base");
+    const char *base = json_text(drift, "base");
     text_cell(page, "<p class=\"muted\">Compared with ", *base ? base : "a baseline", "");
-    if (*bench_member_text(drift, "base_started")) bench_page_markup(page, " of ");
-    bench_page_date(page, bench_member_text(drift, "base_started"));
+    if (*json_text(drift, "base_started")) bench_page_markup(page, " of ");
+    bench_page_date(page, json_text(drift, "base_started"));
     bench_page_markup(page, ": ");
-    bench_page_number(page, bench_member_number(drift, "base_runs"), 0);
+    bench_page_number(page, json_number(drift, "base_runs"), 0);
     bench_page_markup(page, " processes then, ");
-    bench_page_number(page, bench_member_number(drift, "runs"), 0);
+    bench_page_number(page, json_number(drift, "runs"), 0);
     bench_page_markup(page, " now. A change counts from ");
-    bench_page_number(page, bench_member_number(drift, "percent"), 1);
+    bench_page_number(page, json_number(drift, "percent"), 1);
     bench_page_markup(page, "%% on, if chance makes it less often than ");
-    bench_page_number(page, bench_member_number(drift, "p"), 3);
+    bench_page_number(page, json_number(drift, "p"), 3);
     bench_page_markup(page, ".</p>\n");
     put_changed(page, drift);
     bench_page_markup(page, "<div class=\"card\">\n");

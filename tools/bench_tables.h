@@ -17,7 +17,7 @@ void bench_write_drift(bench_page *page, const cJSON *drift);
 /* The series after this one of the same command and unit, which share a table and a picture; null after the last. */
 const cJSON *bench_series_next(const cJSON *series);
 
-/* A row's largest error / what is allowed; NaN if it was not checked. */
-double bench_worst_check(const cJSON *row);
+/* The largest error of our result of a row / what is allowed; NaN if it was not checked. */
+double bench_row_error(const cJSON *row);
 
 #endif
