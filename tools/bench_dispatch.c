@@ -340,7 +340,8 @@ int bench_dispatch(bench_run *run)
     lane *lanes = calloc(threads, sizeof *lanes);
     if (!lanes) return bench_fail(run, "out of memory");
     for (size_t i = 0; i < threads; i++) lanes[i].all = &d;
-    int status = bench_gpu_start(&run->gpu) == JG_OK ? bench_prepare_cache(run) : bench_fail_status(run, "the CUDA context");
+    int status = bench_start_gpu(run);
+    if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
     if (status == BENCH_EXIT_DONE) status = bench_fill_cache(run, &run->args.problem);
     if (status == BENCH_EXIT_DONE) status = bench_open_library(run, NULL, &open_ms);
     if (status == BENCH_EXIT_DONE && jg_prewarm(run->context, &run->args.problem, 1, NULL, NULL) != JG_OK)

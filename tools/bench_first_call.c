@@ -95,8 +95,8 @@ static int prepare(first_call *f)
     bench_run *run = f->run;
     double open_ms;
     const jg_worker_options worker = run->args.compiling ? bench_feed_worker(run) : (jg_worker_options){0};
-    if (bench_gpu_start(&run->gpu) != JG_OK) return bench_fail_status(run, "the CUDA context");
-    int status = draw_problems(f);
+    int status = bench_start_gpu(run);
+    if (status == BENCH_EXIT_DONE) status = draw_problems(f);
     if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
     if (status == BENCH_EXIT_DONE) status = bench_fill_cache(run, NULL);
     if (status == BENCH_EXIT_DONE) status = allocate_operands(f);
@@ -292,6 +292,8 @@ static int measure_peer(first_call *f)
         return run->args.cublas_path ? bench_fail_status(run, "--cublas") : BENCH_EXIT_DONE;
     }
     if (bench_peer_create(&f->peer, f->stream) != JG_OK) return bench_fail_status(run, "cuBLAS");
+    if (run->gpu.narrow_sms && bench_peer_sm_target(&f->peer, run->gpu.narrow_sms) != JG_OK)
+        return bench_fail_status(run, "cuBLAS");
     if (bench_busy_start(&f->busy, &run->gpu, run->args.busy_ms) != JG_OK) return bench_fail_status(run, "keeping the GPU busy");
     int status = call_all(f, &who);
     if (bench_busy_stop(&f->busy) != JG_OK) status = bench_fail_status(run, "keeping the GPU busy");

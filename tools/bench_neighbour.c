@@ -131,7 +131,7 @@ static int prepare(neighbour *n)
         if (!n->us[i]) return bench_fail(run, "out of memory");
         memset(n->us[i], 1, (size_t)run->args.launches * sizeof *n->us[i]); /* pages that are there already take no time later */
     }
-    if (bench_gpu_start(&run->gpu) != JG_OK) return bench_fail_status(run, "the CUDA context");
+    if (bench_start_gpu(run) != BENCH_EXIT_DONE) return BENCH_EXIT_FAILED;
     if (bench_gpu_make_stream(&run->gpu, &n->stream) != JG_OK || bench_gpu_make_stream(&run->gpu, &n->own_stream) != JG_OK)
         return bench_fail_status(run, "two streams");
     int status = bench_prepare_cache(run);

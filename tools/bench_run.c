@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ORIN_ARCH 87
+
 /* ---- interrupts ---- */
 
 static atomic_int stop_requested;
@@ -76,6 +78,30 @@ static void on_log(void *user, jg_log_level level, const char *text)
     progress_message(&run->progress, "jitgemm-bench: %s: %s", level == JG_LOG_ERROR ? "error" : "warning", text);
 }
 
+/* ---- the GPU ---- */
+
+int bench_start_gpu(bench_run *run)
+{
+    const int sms = (int)run->args.sms;
+    if (sms > run->gpu.sm_count) return bench_fail(run, "--sms %d: this GPU has %d multiprocessors", sms, run->gpu.sm_count);
+    if (sms && bench_gpu_start_narrow(&run->gpu, sms) == JG_OK) return BENCH_EXIT_DONE;
+    if (sms)
+        progress_message(&run->progress, "jitgemm-bench: planned for %d multiprocessors, but run on all %d: %s", sms,
+                         run->gpu.sm_count, jg_last_error());
+    return bench_gpu_start(&run->gpu) == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(run, "the CUDA context");
+}
+
+int bench_planned_arch(const bench_run *run)
+{
+    if (run->args.as_arch >= 0) return (int)run->args.as_arch;
+    return run->args.sms && run->gpu.arch > ORIN_ARCH ? ORIN_ARCH : 0;
+}
+
+int bench_planned_sms(const bench_run *run)
+{
+    return run->gpu.narrow_sms ? run->gpu.narrow_sms : (int)run->args.sms;
+}
+
 /* ---- the cache file ---- */
 
 int bench_prepare_cache(bench_run *run)
@@ -118,7 +144,8 @@ int bench_fill_cache(bench_run *run, const jg_problem *also)
     if (!run->args.fill && !run->scratch[0]) return BENCH_EXIT_DONE;
     const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE,
                                 .prewarm = JG_PREWARM_NO_MET, .cache_path = run->cache_path, .nvrtc_path = run->args.nvrtc_path,
-                                .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
+                                .driver_path = run->args.driver_path, .arch = bench_planned_arch(run),
+                                .sm_count = bench_planned_sms(run), .log = on_log, .log_user = run};
     const jg_prewarm_options how = {.generic_set = 1, .types = JG_RESIDENT_F32 | JG_RESIDENT_F16, .progress = on_fill_progress,
                                     .user = run};
     jg_context *context;
@@ -138,7 +165,7 @@ int bench_open_library(bench_run *run, const jg_worker_options *worker, double *
 {
     jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_BACKGROUND, .prewarm = JG_PREWARM_NO_MET,
                           .cache_path = run->cache_path, .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path,
-                          .log = on_log, .log_user = run};
+                          .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run), .log = on_log, .log_user = run};
     if (worker) options.worker = *worker;
     const int64_t before_ns = bench_now_ns();
     if (jg_open(&options, &run->context) != JG_OK) {

@@ -38,6 +38,16 @@ int bench_fail(bench_run *run, const char *format, ...) __attribute__((format(pr
 /* The same with jg_last_error's text behind "WHAT: ". */
 int bench_fail_status(bench_run *run, const char *what);
 
+/* Makes the CUDA context, on the multiprocessors that --sms asks for. Where the driver has no green contexts that is told on
+ * standard error: plans are then made for so many, but all of the GPU is used. */
+int bench_start_gpu(bench_run *run);
+
+/* The architecture to plan for: --as-arch, with --sms an Orin's if the GPU is younger; 0: the GPU's own. */
+int bench_planned_arch(const bench_run *run);
+
+/* How many multiprocessors to plan for; 0: all. */
+int bench_planned_sms(const bench_run *run);
+
 /* Finds the cache file's path; makes a temporary one if none was given. */
 int bench_prepare_cache(bench_run *run);
 

@@ -53,7 +53,8 @@ int bench_same_open(bench_run *run, const jg_problem *problem, const jg_operands
     if (run->gpu.software || !bind_calls(&run->gpu, &calls)) return BENCH_EXIT_DONE;
     const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .prewarm = JG_PREWARM_NO_MET,
                                 .cache_path = run->cache_path, .nvrtc_path = run->args.nvrtc_path,
-                                .driver_path = run->args.driver_path};
+                                .driver_path = run->args.driver_path, .arch = bench_planned_arch(run),
+                                .sm_count = bench_planned_sms(run)};
     if (jg_open(&options, &out->context) != JG_OK || jg_prewarm(out->context, problem, 1, NULL, NULL) != JG_OK)
         return bench_fail_status(run, "a second context");
     if (calls.begin(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS) return BENCH_EXIT_DONE;
