@@ -159,6 +159,7 @@ $(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
 	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.99.9
+	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.12.8
 
 # An NVML with one GPU, and an older one that lacks functions.
 $(BUILD)/tests/libfake_nvml.so: $(BUILD)/obj/tests/fake_nvml.o

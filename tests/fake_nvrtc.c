@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <nvrtc.h>
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,8 +24,9 @@ struct _nvrtcProgram {
 
 EXPORT nvrtcResult nvrtcVersion(int *major, int *minor)
 {
-    *major = 99;
-    *minor = 9;
+    const int version = atomic_load(&fake_nvrtc_controls.version);
+    *major = version ? version / 1000 : 99;
+    *minor = version ? version % 1000 / 10 : 9;
     return NVRTC_SUCCESS;
 }
 
@@ -85,8 +87,16 @@ static nvrtcResult compile(nvrtcProgram program)
 
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
 {
-    (void)count, (void)options;
     if (!program->kernel[0]) return NVRTC_SUCCESS; /* what the library does to warm NVRTC up is not its users' */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    char *const text = fake_nvrtc_controls.options;
+    text[0] = 0;
+    for (int i = 0; i < count; i++) {
+        const size_t length = strlen(text);
+        snprintf(text + length, sizeof fake_nvrtc_controls.options - length, "%s ", options[i]);
+    }
+    pthread_mutex_unlock(&lock);
     atomic_fetch_add(&fake_nvrtc_controls.running, 1);
     atomic_fetch_add(&fake_nvrtc_controls.compiles, 1);
     const nvrtcResult result = compile(program);

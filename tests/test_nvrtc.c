@@ -2,6 +2,7 @@
 #include "nvrtc_api.h"
 
 #include "compile.h"
+#include "fake_nvrtc.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -84,6 +85,27 @@ static void test_errors_carry_the_log(void **state)
     assert_non_null(strstr(j.error, "cannot compile for sm_20; it knows sm_"));
 }
 
+/* Our cache file is the only copy; an NVRTC that has no cache of its own does not know the option. */
+static void test_its_own_cache_is_off(void **state)
+{
+    (void)state;
+    static const struct { int version, has_cache; } rows[] = {{12080, 0}, {0, 1}}; /* those that have builtins */
+    nvrtc *const real = lib;
+    fake_nvrtc *fake = fake_nvrtc_open();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        atomic_store(&fake->version, rows[i].version);
+        atomic_store(&fake->accepts, 1);
+        assert_int_equal(nvrtc_open(fake_nvrtc_path(), &lib), JG_OK);
+        job j = compile("#define JG_KERNEL k\n", 87);
+        assert_int_equal(j.status, JG_OK);
+        assert_int_equal(strstr(fake->options, "--no-cache ") != NULL, rows[i].has_cache);
+        assert_non_null(strstr(fake->options, "--fmad=false "));
+        image_free(&j.out);
+        nvrtc_close(lib);
+    }
+    lib = real;
+}
+
 static void test_libraries_that_are_none(void **state)
 {
     (void)state;
@@ -116,7 +138,7 @@ int main(void)
         cmocka_unit_test(test_cubin_and_ptx),
         cmocka_unit_test(test_contraction_is_off),
         cmocka_unit_test(test_errors_carry_the_log),
-        cmocka_unit_test(test_libraries_that_are_none),
+        cmocka_unit_test(test_its_own_cache_is_off), cmocka_unit_test(test_libraries_that_are_none),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
