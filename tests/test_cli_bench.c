@@ -1,9 +1,6 @@
 /* The command line of jitgemm-bench, from outside: arguments and signals in; exit status, texts and counts out. Nothing is
  * measured here: on the software GPU the same steps run and are counted. Tests that compile are skipped without NVRTC. */
-#include "cli_swgpu_fixture.h"
-
-#include <cjson/cJSON.h>
-#include <signal.h>
+#include "cli_bench_fixture.h"
 
 /* ---- command lines ---- */
 
@@ -11,11 +8,13 @@ static void usage_errors(void **state)
 {
     (void)state;
     static const struct { const char *arguments, *message; } rows[] = {
-        {"", "which command?"},
-        {"--json", "which command?"},
-        {"frobnicate", "\"frobnicate\" is no command"},
-        {"dispatch first-call", "\"first-call\" is one word too many"},
-        {"-- dispatch --json", "\"--json\" is one word too many"},
+        {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help"},
+        {"--json", "what? A suite"},
+        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, skinny, layers, large, compile, first-call, dispatch, "
+                       "cold-start or all, or --list FILE"},
+        {"products", "\"products\" is no suite"},
+        {"dispatch frobnicate", "\"frobnicate\" is no suite"},
+        {"-- dispatch --json", "\"--json\" is no suite"},
         {"dispatch --frobnicate", "bad option --frobnicate"},
         {"dispatch -x", "unknown option -x"},
         {"dispatch --check=1", "bad option --check=1"},
@@ -34,6 +33,38 @@ static void usage_errors(void **state)
         {"cold-start --threads 5", "--threads is not for cold-start"},
         {"dispatch --compiling", "--compiling is not for dispatch"},
         {"dispatch --no-peer", "--no-peer is not for dispatch"},
+        {"common16 poison compile --runs 5", "--runs is not for common16 poison, compile; see --help"},
+        {"compile --rounds 5", "--rounds is not for compile"},
+        {"compile common16 --fill", "--fill is not for compile, common16"},
+        {"dispatch --type f16", "--type is not for dispatch"},
+        {"dispatch --size ''", "--size needs a value"},
+        {"dispatch --list ''", "--list needs a value"},
+        {"$(yes -- --size 5 | head -65)", "--size: at most 64 times"},
+        {"$(yes -- --list x | head -65)", "--list: at most 64 times"},
+        {"common16 $(yes -- --type f16 | head -129)", "the command line is too long"},
+        {"common16 --type f17", "--type: \"f17\" is no type; use f32, f16, bf16, or A-C such as f16-f32"},
+        {"common16 --type f16,", "--type: \"\" is no type"},
+        {"common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16", "--type: at most 8 types"},
+        {"common16 --data cold", "--data: \"cold\" is neither resident nor rotated"},
+        {"common16 --rounds 2", "--rounds: \"2\" is not a number from 3 to 1000"},
+        {"common16 --sample 9", "--sample: \"9\" is not a number from 10 to 1000000"},
+        {"common16 --sms 0", "--sms: \"0\" is not a number from 1 to 1024"},
+        {"common16 --as-arch sm_87", "--as-arch: \"sm_87\" is not a number from 0 to 999"},
+        {"compile --jobs 65", "--jobs: \"65\" is not a number from 1 to 64"},
+        {"common16 --record", "--record needs --cache FILE, where it is kept"},
+        {"common16 --record --cache a.db --save b", "--record: only for a run without --save and --against"},
+        {"common16 --percent 5", "--percent is only for --save and --against"},
+        {"common16 --processes 10", "--processes is only for --save and --against"},
+        {"common16 --save a --processes 9", "--processes: \"9\" is not a number from 10 to 1000"},
+        {"common16 --save a --percent 1001", "--percent: \"1001\" is not a number from 0 to 1000"},
+        {"--list - --save a", "--list -: standard input can be read once only, not in each process; use a file"},
+        {"--list - --list -", "--list -: standard input can be read once only"},
+        {"common16 --html a --save a", "--html and --save are the same file"},
+        {"common16 --html a --cache a", "--html and --cache are the same file"},
+        {"common16 --html a --against a", "--html and --against are the same file"},
+        {"common16 --save a --cache a", "--save and --cache are the same file"},
+        {"common16 --cache a --against a", "--cache and --against are the same file"},
+        {"common16 --html ''", "--html needs a file name"},
         {"dispatch --threads 65", "--threads: \"65\" is not a number from 1 to 64"},
         {"dispatch --problem 5x5", "\"5x5\" is not a size"},
         {"dispatch --problem 0x5x5", "--problem: there is nothing to compute"},
@@ -62,7 +93,11 @@ static void help_and_version(void **state)
 {
     (void)state;
     assert_int_equal(run("\"$B\" --help"), 0);
-    assert_int_equal(strncmp(out, "usage: jitgemm-bench COMMAND [OPTION]...\n", 41), 0);
+    assert_int_equal(strncmp(out, "usage: jitgemm-bench WHAT... [OPTION]...\n", 41), 0);
+    static const char *const words[] = {"common16", "poison", "skinny", "layers", "resnet50", "mobilenet_v2", "vit_b16", "yolo_v8n",
+                                        "whisper_base", "large", "compile", "all", "first-call", "dispatch", "cold-start"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(strstr(out, "SUITES"), words[i])) fail_msg("no %s in:\n%s", words[i], out);
     assert_string_equal(err, "");
     assert_int_equal(run("\"$B\" dispatch --version"), 0);
     assert_string_equal(out, "jitgemm-bench " JG_VERSION_STRING "\n");
@@ -95,7 +130,8 @@ static void man_page_matches(void **state)
 static void no_gpu(void **state)
 {
     (void)state;
-    static const char *const commands[] = {"first-call", "first-call --neighbour", "dispatch", "cold-start"};
+    static const char *const commands[] = {"first-call", "first-call --neighbour", "dispatch", "cold-start", "compile",
+                                            "common16", "dispatch compile --save b.json", "all"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         assert_int_equal(run("\"$B\" %s --driver no-such-driver.so", commands[i]), 1);
         assert_has(err, "jitgemm-bench: no GPU here to measure (--driver swgpu counts without one): no CUDA driver: no-such-");
@@ -108,24 +144,6 @@ static void no_gpu(void **state)
 }
 
 /* ---- what a run writes ---- */
-
-static cJSON *root; /* of the last run with --json */
-
-/* Runs a command on the software GPU with the cache file that make_bench_home filled, and reads its JSON. */
-__attribute__((format(printf, 1, 2)))
-static int bench(const char *format, ...)
-{
-    char arguments[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(arguments, sizeof arguments, format, list);
-    va_end(list);
-    cJSON_Delete(root);
-    root = NULL;
-    const int status = run("\"$B\" %s --driver swgpu --cache filled.db --json", arguments);
-    root = cJSON_Parse(out);
-    return status;
-}
 
 static const cJSON *find_count(const char *name)
 {
@@ -145,7 +163,9 @@ static long count(const char *name)
 static void assert_no_times(const char *command)
 {
     assert_non_null(root);
-    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(root, "command")), command);
+    const cJSON *commands = cJSON_GetObjectItem(root, "commands");
+    assert_int_equal(cJSON_GetArraySize(commands), 1);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(commands, 0)), command);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "series")), 0);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "targets")), 0);
     const cJSON *environment = cJSON_GetObjectItem(root, "environment");
@@ -339,28 +359,6 @@ static void interrupt_while_filling(void **state)
     assert_int_equal(finish(pid), 130);
     assert_int_equal(run("cat said; ls -A tmp"), 0);
     assert_string_equal(out, "jitgemm-bench: interrupted; the results are of what was finished\n");
-}
-
-/* ---- group ---- */
-
-static int make_bench_home(void **state)
-{
-    if (make_home(state) != 0) return -1;
-    char tool[2048];
-    snprintf(tool, sizeof tool, "%s", getenv("T"));
-    char *slash = strrchr(tool, '/');
-    snprintf(slash, sizeof tool - (size_t)(slash - tool), "/jitgemm-bench");
-    setenv("B", tool, 1);
-    unsetenv("TMPDIR");
-    if (access(tool, X_OK) != 0) return -1;
-    if (!no_nvrtc && run("\"$B\" dispatch --driver swgpu --cache filled.db --fill --problem 16:f16") != 0) fail_msg("%s", err);
-    return 0;
-}
-
-static int remove_bench_home(void **state)
-{
-    cJSON_Delete(root);
-    return remove_home(state);
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static const char usage_options[] =
     "All\n"
     "  --html FILE     also write a page with plots\n"
     "  --cache FILE    kernels' cache; default: a temporary one, filled first\n"
-    "  --fill          first make sure that the generic kernels are in FILE\n"
+    "  --fill          before first-call, dispatch, cold-start: put the generic kernels into FILE\n"
     "  --cpus LIST     run on these processors only, all threads, e.g. 0,1 or 2-5\n"
     "  --no-peer       leave cuBLAS and cuBLASLt out\n"
     "  --cublas FILE   cuBLAS library; default libcublas.so.13, .12 or .11\n"
@@ -128,7 +128,7 @@ static const struct option_row {
     {"processes", NUMBER, FOR_ALL, AT(processes), 10, 1000, 10, 10},
     {"percent", NUMBER, FOR_ALL, AT(percent), 0, 1000, 3, 3},
     {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
-    {"fill", FLAG, FOR_ALL, AT(fill), 0, 0, 0, 0},
+    {"fill", FLAG, FOR_FIRST | FOR_DISPATCH | FOR_COLD, AT(fill), 0, 0, 0, 0},
     {"cpus", PROCESSORS, FOR_ALL, 0, 0, 0, 0, 0},
     {"no-peer", FLAG, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(no_peer), 0, 0, 0, 0},
     {"cublas", PATH, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(cublas_path), 0, 0, 0, 0},
@@ -156,6 +156,9 @@ static void make_title(bench_args *args)
     for (size_t i = 0; i < args->lists.count; i++)
         text_append(args->title, sizeof args->title, &length, "%s%s", length ? " " : "", args->lists.words[i]);
     if (args->single.count) text_append(args->title, sizeof args->title, &length, "%ssizes", length ? " " : "");
+    length = 0;
+    for (size_t i = 0; i < args->command_count; i++)
+        text_append(args->titles, sizeof args->titles, &length, "%s%s", i ? ", " : "", bench_args_title(args, args->commands[i]));
 }
 
 __attribute__((format(printf, 1, 2)))
@@ -418,11 +421,25 @@ static int check_drift(const bench_args *args, const char given[ROWS])
         if (given[i] && !args->save_path && !args->against_path && (number == &args->processes || number == &args->percent))
             return usage_error("--%s is only for --save and --against", rows[i].name);
     }
-    for (size_t i = 0; i < args->lists.count; i++)
-        if ((args->save_path || args->against_path) && strcmp(args->lists.words[i], "-") == 0)
-            return usage_error("--list -: standard input can be read once only, not in each process; use a file");
+    for (size_t i = 0, inputs = 0; i < args->lists.count; i++) {
+        inputs += strcmp(args->lists.words[i], "-") == 0;
+        if (inputs == 0 || (inputs == 1 && !args->save_path && !args->against_path)) continue;
+        return usage_error("--list -: standard input can be read once only%s", inputs == 1 ? ", not in each process; use a file" : "");
+    }
     if ((args->save_path || args->against_path) && args->record)
         return usage_error("--record: only for a run without --save and --against");
+    return -1;
+}
+
+/* One file would replace the other. A baseline may replace what it was compared with. */
+static int check_paths(const bench_args *args)
+{
+    const struct { const char *option, *path; } files[] = {{"html", args->html_path}, {"save", args->save_path},
+                                                           {"cache", args->cache_path}, {"against", args->against_path}};
+    for (int i = 0; i < 4; i++)
+        for (int j = i + 1; j < 4; j++)
+            if (!(i == 1 && j == 3) && files[i].path && files[j].path && strcmp(files[i].path, files[j].path) == 0)
+                return usage_error("--%s and --%s are the same file", files[i].option, files[j].option);
     return -1;
 }
 
@@ -433,14 +450,15 @@ static int check_combination(const bench_args *args, const char given[ROWS])
     for (int i = 0; i < ROWS; i++) {
         if (!given[i]) continue;
         if (!is_for_a_command(&rows[i], args))
-            return usage_error("--%s is not for %s; see --help", rows[i].name, command_names[args->commands[0]]);
+            return usage_error("--%s is not for %s; see --help", rows[i].name, args->titles);
         const int status = check_first_call(args, &rows[i]);
         if (status >= 0) return status;
     }
     if (args->neighbour && args->compiling) return usage_error("--neighbour compiles in turn by itself; leave --compiling out");
     if (args->problem.m == 0 || args->problem.n == 0) return usage_error("--problem: there is nothing to compute");
     if (args->record && !args->cache_path) return usage_error("--record needs --cache FILE, where it is kept");
-    return check_drift(args, given);
+    const int status = check_paths(args);
+    return status < 0 ? check_drift(args, given) : status;
 }
 
 int bench_args_parse(int argc, char **argv, bench_args *args)
@@ -469,10 +487,13 @@ const char **bench_args_for_process(const bench_args *args, const char *program,
     const char **out = calloc(args->passed.count + 8, sizeof *out);
     size_t n = 0;
     if (!out) return NULL;
-    const char *const first[] = {program, "--json", "--fill", "--cache", cache};
+    const char *const first[] = {program, "--json", "--cache", cache};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) out[n++] = first[i];
-    for (int r = 0; r < ROWS; r++)
-        if (strcmp(rows[r].name, "no-peer") == 0 && is_for_a_command(&rows[r], args)) out[n++] = "--no-peer";
+    for (int r = 0; r < ROWS; r++) {
+        if (!is_for_a_command(&rows[r], args)) continue;
+        if (strcmp(rows[r].name, "no-peer") == 0) out[n++] = "--no-peer";
+        if (strcmp(rows[r].name, "fill") == 0) out[n++] = "--fill";
+    }
     for (size_t i = 0; i < args->passed.count; i++) out[n++] = args->passed.words[i];
     return out;
 }

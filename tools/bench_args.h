@@ -40,6 +40,7 @@ typedef struct bench_args {
     long runs;                                             /* cold-start */
     bench_words suites, lists, single;                     /* products: names, files, problem texts */
     char title[256];                                       /* of all of these */
+    char titles[384];                                      /* of all commands */
     jg_problem types[BENCH_TYPES_MAX];                     /* defaults of products and of compile */
     size_t type_count;
     bench_data data;
