@@ -20,7 +20,7 @@
 #include "cache/store.h"
 #include "context.h"
 
-#define TEXT_MAX 65536
+#define TEXT_MAX 262144
 
 static char home[64];                     /* the temporary folder */
 static char out[TEXT_MAX], err[TEXT_MAX]; /* what the last run wrote */

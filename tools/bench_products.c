@@ -42,8 +42,8 @@ static int add_product(products *s, const char *suite, const char *list, const j
     bench_run *run = s->run;
     char text[256];
     bench_product product = {.problem = *p, .suite = suite, .list = list, .rotated = rotated};
-    if (jg_problem_format(p, text, sizeof text, NULL) != JG_OK || bench_layout_make(p, 0, 1, &product.layout) != JG_OK)
-        return bench_fail_status(run, list);
+    if (jg_problem_format(p, text, sizeof text, NULL) != JG_OK) return bench_fail_status(run, list);
+    if (bench_layout_make(p, 0, 1, &product.layout) != JG_OK) return bench_fail_status(run, text);
     if (is_known(s, list, text)) return BENCH_EXIT_DONE;
     if (run->gpu.software && bench_layout_flops(&product.layout) > SOFTWARE_FLOPS) {
         s->left_out++;
@@ -64,16 +64,6 @@ static int add_product(products *s, const char *suite, const char *list, const j
     return BENCH_EXIT_DONE;
 }
 
-static int add_sizes(products *s, const char *suite, const char *list, const sizelist *sizes, int memory)
-{
-    const bench_data data = s->run->args.data;
-    const int rotated = data == BENCH_DATA_ROTATED || (data == BENCH_DATA_BY_SUITE && memory);
-    int status = BENCH_EXIT_DONE;
-    for (size_t i = 0; i < sizes->count && status == BENCH_EXIT_DONE; i++)
-        status = add_product(s, suite, list, &sizes->items[i], rotated && !s->run->gpu.software);
-    return status;
-}
-
 /* Where sizes come from: one of these is set. */
 typedef struct source {
     const bench_list *list;
@@ -81,30 +71,85 @@ typedef struct source {
     const bench_words *single;
 } source;
 
-/* Adds the sizes of a source for each type, type by type. */
+static int read_source(bench_run *run, const source *from, sizelist *sizes)
+{
+    const bench_args *args = &run->args;
+    int read = 0;
+    if (from->list) read = bench_list_problems(from->list, args->types, args->type_count, sizes);
+    else if (from->file) read = sizelist_read(sizes, from->file, args->types, args->type_count);
+    for (size_t i = 0; from->single && i < from->single->count && read == 0; i++)
+        read = sizelist_add(sizes, from->single->words[i], args->types, args->type_count);
+    if (read == 0) return BENCH_EXIT_DONE;
+    bench_fail(run, "%s%s", from->single ? "--size: " : "", sizes->error);
+    return BENCH_EXIT_USAGE;
+}
+
+static int same_type(const jg_problem *x, const jg_problem *y)
+{
+    const jg_type x_c = x->type_c ? x->type_c : x->type_a, y_c = y->type_c ? y->type_c : y->type_a;
+    return x->type_a == y->type_a && x_c == y_c;
+}
+
+/* Adds the sizes of one type and forgets them; the others keep their order. */
+static int add_type(products *s, const source *from, const jg_problem *type, sizelist *sizes)
+{
+    const bench_data data = s->run->args.data;
+    const int memory = from->list && from->list->memory;
+    const int rotated = data == BENCH_DATA_ROTATED || (data == BENCH_DATA_BY_SUITE && memory);
+    const char *slash = from->file ? strrchr(from->file, '/') : NULL, *name = slash ? slash + 1 : from->file;
+    const char *suite = from->list ? from->list->suite : from->file ? "list" : "size";
+    const char *list = from->list ? from->list->name : from->file ? name : "size";
+    size_t left = 0;
+    int status = BENCH_EXIT_DONE;
+    for (size_t i = 0; i < sizes->count; i++) {
+        if (!same_type(&sizes->items[i], type)) sizes->items[left++] = sizes->items[i];
+        else if (status == BENCH_EXIT_DONE) status = add_product(s, suite, list, &sizes->items[i], rotated && !s->run->gpu.software);
+    }
+    sizes->count = left;
+    return status;
+}
+
+/* Adds the sizes of a source, type by type, so that each type is one group of the table: those asked for, then those that lines
+ * bring with them. */
 static int add_source(products *s, const source *from)
 {
-    bench_run *run = s->run;
+    const bench_args *args = &s->run->args;
+    sizelist sizes = {0};
+    int status = read_source(s->run, from, &sizes);
+    for (size_t t = 0; t < args->type_count && status == BENCH_EXIT_DONE; t++) status = add_type(s, from, &args->types[t], &sizes);
+    while (sizes.count > 0 && status == BENCH_EXIT_DONE) {
+        const jg_problem type = sizes.items[0];
+        status = add_type(s, from, &type, &sizes);
+    }
+    sizelist_free(&sizes);
+    return status;
+}
+
+/* A list that is a part of the program, by the first word that names it. */
+static int is_first_word_for(const bench_list *list, const bench_words *words, size_t w)
+{
+    for (size_t i = 0; i < w; i++)
+        if (bench_list_matches(list, words->words[i])) return 0;
+    return bench_list_matches(list, words->words[w]);
+}
+
+int bench_products_check(bench_run *run)
+{
+    const bench_args *args = &run->args;
     int status = BENCH_EXIT_DONE;
-    for (size_t t = 0; t < run->args.type_count && status == BENCH_EXIT_DONE; t++) {
+    if (args->record && run->gpu.software)
+        return bench_fail(run, "--record: the software GPU has no times, so there is no gain to record");
+    if (args->as_arch > run->gpu.arch)
+        return bench_fail(run, "--as-arch %ld: this GPU is sm_%d, which runs kernels of its own and of older architectures only",
+                          args->as_arch, run->gpu.arch);
+    if (args->sms > run->gpu.sm_count)
+        return bench_fail(run, "--sms %ld: this GPU has %d multiprocessors", args->sms, run->gpu.sm_count);
+    for (size_t i = 0; i <= args->lists.count && status == BENCH_EXIT_DONE; i++) {
         sizelist sizes = {0};
-        const jg_problem *type = &run->args.types[t];
-        int read = 0;
-        if (from->list) read = bench_list_problems(from->list, type, 1, &sizes);
-        else if (from->file) read = sizelist_read(&sizes, from->file, type, 1);
-        for (size_t i = 0; from->single && i < from->single->count && read == 0; i++)
-            read = sizelist_add(&sizes, from->single->words[i], type, 1);
-        if (read != 0) {
-            bench_fail(run, "%s%s", from->single ? "--size: " : "", sizes.error);
-            status = BENCH_EXIT_USAGE;
-        } else if (from->list) {
-            status = add_sizes(s, from->list->suite, from->list->name, &sizes, from->list->memory);
-        } else {
-            const char *slash = from->file ? strrchr(from->file, '/') : NULL, *name = slash ? slash + 1 : from->file;
-            status = add_sizes(s, from->file ? "list" : "size", from->file ? name : "size", &sizes, 0);
-        }
+        const char *file = i < args->lists.count ? args->lists.words[i] : NULL;
+        if (!file || strcmp(file, "-") != 0) /* standard input can be read once only */
+            status = read_source(run, &(source){.file = file, .single = file ? NULL : &args->single}, &sizes);
         sizelist_free(&sizes);
-        if (from->file && strcmp(from->file, "-") == 0) break; /* it can be read once only; the first type is its default */
     }
     return status;
 }
@@ -115,7 +160,7 @@ static int collect(products *s)
     int status = BENCH_EXIT_DONE;
     for (size_t w = 0; w < args->suites.count && status == BENCH_EXIT_DONE; w++)
         for (size_t i = 0; bench_list_at(i) && status == BENCH_EXIT_DONE; i++)
-            if (bench_list_matches(bench_list_at(i), args->suites.words[w]))
+            if (is_first_word_for(bench_list_at(i), &args->suites, w))
                 status = add_source(s, &(source){.list = bench_list_at(i)});
     for (size_t i = 0; i < args->lists.count && status == BENCH_EXIT_DONE; i++)
         status = add_source(s, &(source){.file = args->lists.words[i]});
@@ -132,7 +177,6 @@ static int start_gpu(products *s)
     bench_run *run = s->run;
     const int sms = (int)run->args.sms;
     if (sms == 0) return bench_gpu_start(&run->gpu) == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(run, "the CUDA context");
-    if (sms > run->gpu.sm_count) return bench_fail(run, "--sms %d: this GPU has %d multiprocessors", sms, run->gpu.sm_count);
     if (bench_gpu_start_narrow(&run->gpu, sms) == JG_OK) return BENCH_EXIT_DONE;
     char why[512];
     snprintf(why, sizeof why, "Planned for %d multiprocessors, but run on all %d: %s.", sms, run->gpu.sm_count, jg_last_error());
@@ -164,7 +208,7 @@ static int open_library(products *s)
         .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
     run->context = NULL;
-    return bench_fail_status(run, "jg_open");
+    return bench_fail_status(run, run->args.as_arch > 0 ? "--as-arch" : "jg_open");
 }
 
 static int on_compile(void *user, const jg_progress *step)
@@ -205,11 +249,6 @@ static void peer_is_missing(products *s, const char *what)
     bench_report_note(&s->run->report, text);
 }
 
-static int sm_target(const bench_run *run)
-{
-    return run->gpu.narrow_sms;
-}
-
 /* A peer that is not there is noted; one that was named and is not there is an error. */
 static int open_peers(products *s)
 {
@@ -221,13 +260,13 @@ static int open_peers(products *s)
     jg_status status = bench_peer_open(run->args.cublas_path, &a->peer);
     if (status == JG_OK) status = bench_peer_create(&a->peer, a->clock.stream);
     if (status == JG_OK) status = bench_peer_workspace(&a->peer, s->workspace, WORKSPACE_BYTES);
-    if (status == JG_OK && sm_target(run)) status = bench_peer_sm_target(&a->peer, sm_target(run));
+    if (status == JG_OK && run->gpu.narrow_sms) status = bench_peer_sm_target(&a->peer, run->gpu.narrow_sms);
     a->has_peer = status == JG_OK;
     if (!a->has_peer) peer_is_missing(s, "cuBLAS");
     if (!a->has_peer && run->args.cublas_path) return bench_fail_status(run, "--cublas");
     if (a->has_peer) bench_report_fact_number(&run->report, "cublas", a->peer.version);
     status = bench_lt_open(run->args.cublaslt_path, &a->lt);
-    if (status == JG_OK) status = bench_lt_create(&a->lt, s->workspace, WORKSPACE_BYTES, sm_target(run));
+    if (status == JG_OK) status = bench_lt_create(&a->lt, s->workspace, WORKSPACE_BYTES, run->gpu.narrow_sms);
     a->has_lt = status == JG_OK;
     if (!a->has_lt) peer_is_missing(s, "cuBLASLt");
     if (!a->has_lt && run->args.cublaslt_path) return bench_fail_status(run, "--cublaslt");
@@ -393,7 +432,7 @@ static int measure_rows(products *s)
 {
     bench_run *run = s->run;
     int first = 0, status = BENCH_EXIT_DONE;
-    for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested(); i++) {
+    for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested() && !run->report.write_error; i++) {
         bench_show_progress(run, s->list[i].text, i, s->count);
         status = measure_row(s, i);
         if (status == BENCH_EXIT_DONE && (i + 1 == s->count || !same_group(&s->list[i], &s->list[i + 1]) || bench_stop_requested())) {
@@ -402,7 +441,7 @@ static int measure_rows(products *s)
         }
     }
     progress_end(&run->progress);
-    if (status == BENCH_EXIT_DONE && s->wrong) return bench_fail(run, "wrong results: %zu products, see the column check", s->wrong);
+    if (status == BENCH_EXIT_DONE && s->wrong) return bench_fail(run, "%zu of %zu results are wrong, see check", s->wrong, s->count);
     return status;
 }
 

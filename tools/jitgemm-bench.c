@@ -4,12 +4,14 @@
  * go (bench_products.c for suites, bench_compile.c, bench_first_call.c, bench_neighbour.c, bench_dispatch.c, bench_cold_start.c) ->
  * report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program starts itself several times
  * instead (bench_drift.c). See jitgemm-bench.1 for how it behaves. */
+#include "bench_baseline.h"
 #include "bench_cold_child.h"
 #include "bench_drift.h"
 #include "bench_html.h"
 #include "bench_run.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,12 +70,27 @@ static int write_results(bench_run *run, cJSON *drift, int status)
     return status;
 }
 
-static int run_commands(bench_run *run)
+/* The GPU, and what can be told to be wrong before minutes of measuring. */
+static int begin(bench_run *run)
 {
+    char why[1024];
     int status = open_gpu(run);
     if (status != BENCH_EXIT_DONE) return status;
     bench_args_resolve(&run->args, run->gpu.software);
+    for (size_t i = 0; i < run->args.command_count && status == BENCH_EXIT_DONE; i++)
+        if (run->args.commands[i] == BENCH_PRODUCTS) status = bench_products_check(run);
+    if (status == BENCH_EXIT_DONE && run->args.html_path && bench_baseline_check_path(run->args.html_path, why, sizeof why) != 0)
+        status = bench_fail(run, "--html: %s", why);
+    if (status != BENCH_EXIT_DONE) bench_clean_up(run);
+    return status;
+}
+
+static int run_commands(bench_run *run)
+{
+    int status = begin(run);
+    if (status != BENCH_EXIT_DONE) return status;
     for (size_t i = 0; i < run->args.command_count && status == BENCH_EXIT_DONE && !bench_stop_requested(); i++) {
+        if (run->report.write_error) break; /* nobody reads it */
         if (i > 0) status = open_gpu(run);
         bench_report_command(&run->report, bench_args_title(&run->args, run->args.commands[i]));
         if (status == BENCH_EXIT_DONE) status = commands[run->args.commands[i]](run);
@@ -94,11 +111,12 @@ static int run_commands(bench_run *run)
 static int run_processes(bench_run *run, const char *program)
 {
     cJSON *drift = NULL;
-    int status = open_gpu(run);
+    int status = begin(run);
     if (status != BENCH_EXIT_DONE) return status;
-    bench_args_resolve(&run->args, run->gpu.software);
     status = bench_prepare_cache(run);
-    bench_report_command(&run->report, bench_args_title(&run->args, run->args.commands[0]));
+    for (size_t i = 0; i < run->args.command_count; i++)
+        bench_report_command(&run->report, bench_args_title(&run->args, run->args.commands[i]));
+    run->report.command = run->args.titles; /* one heading for all */
     if (run->report.format != BENCH_CSV) bench_begin_report(run); /* CSV has the drift's own lines only */
     const char **argv = bench_args_for_process(&run->args, program, run->cache_path);
     if (!argv) status = bench_fail(run, "out of memory");
@@ -122,6 +140,7 @@ int main(int argc, char **argv)
     if (status >= 0) return status == BENCH_EXIT_DONE ? finish_output(&run.report, status) : status;
     run.report = (bench_report){.format = run.args.format};
     begin_progress(&run);
+    signal(SIGPIPE, SIG_IGN); /* a reader that is gone is an error of writing, after which there is still something to clean up */
     status = pin(&run);
     if (status == BENCH_EXIT_DONE && bench_catch_stop_signals() != 0) status = bench_fail(&run, "no thread can be started");
     if (status == BENCH_EXIT_DONE)
