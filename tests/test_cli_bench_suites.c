@@ -136,6 +136,19 @@ static void lists_of_the_user(void **state)
     assert_string_equal(row_names(), "fifteen.txt 15:f16\nsize 9:f16\nsize 3x1x2:bf16\n");
 }
 
+/* The page's example: what ran on generic kernels, as a list. */
+static void list_of_misses(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_run(0, "\"$B\" first-call --driver swgpu --cache misses.db --fill --sizes 6");
+    assert_run(0, "\"${B%%bench}cache\" --cache misses.db misses | awk '/ sm_/ {print $NF}' >misses.txt && "
+                  "\"$B\" --driver swgpu --cache misses.db --list - --type f32 --csv <misses.txt | grep -c ^list,-,");
+    assert_string_equal(out, "6\n");
+    assert_run(0, "grep -c f16 misses.txt");
+    assert_string_equal(out, "3\n"); /* the others are f32, which a text need not say */
+}
+
 static void without_a_type(void **state)
 {
     (void)state;
@@ -373,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_suite),
         cmocka_unit_test(lists_of_a_suite),
         cmocka_unit_test(lists_of_the_user),
+        cmocka_unit_test(list_of_misses),
         cmocka_unit_test(without_a_type),
         cmocka_unit_test(as_a_table),
         cmocka_unit_test(as_csv),
