@@ -53,6 +53,7 @@ static void usage_errors(void **state)
         {"compile --jobs 65", "--jobs: \"65\" is not a number from 1 to 64"},
         {"common16 --record", "--record needs --cache FILE, where it is kept"},
         {"common16 --record --cache a.db --save b", "--record: only for a run without --save and --against"},
+        {"common16 --check --against b", "--check: only for a run without --save and --against"},
         {"common16 --percent 5", "--percent is only for --save and --against"},
         {"common16 --processes 10", "--processes is only for --save and --against"},
         {"common16 --save a --processes 9", "--processes: \"9\" is not a number from 10 to 1000"},
