@@ -179,10 +179,12 @@ static cJSON *add_json(bench_report *r, cJSON **array, const char *name)
     return object && !r->out_of_memory ? object : NULL;
 }
 
-/* cJSON's own numbers are doubles and may come out with an exponent. */
+/* cJSON's own numbers are doubles, which are written with 15 digits where that is exact: a larger one would come out rounded or with
+ * an exponent. Text is only for those, since who reads the document in memory looks for numbers. */
 static int add_integer(cJSON *object, const char *name, uint64_t value)
 {
     char text[24];
+    if (value < UINT64_C(1000000000000000)) return cJSON_AddNumberToObject(object, name, (double)value) != NULL;
     snprintf(text, sizeof text, "%" PRIu64, value);
     return cJSON_AddRawToObject(object, name, text) != NULL;
 }
