@@ -54,7 +54,7 @@ static void flush(bench_report *r)
 
 /* ---- CSV ---- */
 
-static void print_csv_text(const char *text)
+void bench_report_csv_text(const char *text)
 {
     if (!strpbrk(text, ",\"\n")) {
         fputs(text, stdout);
@@ -72,7 +72,7 @@ static void print_csv_text(const char *text)
 static void print_csv_start(const char *kind, const char *name, const char *unit)
 {
     printf("%s,", kind);
-    print_csv_text(name);
+    bench_report_csv_text(name);
     printf(",%s,", unit);
 }
 
@@ -82,7 +82,7 @@ static void print_csv_value(const char *kind, const char *name, const char *unit
 {
     print_csv_start(kind, name, unit);
     for (int i = 0; i < FIGURES + 1; i++) putchar(',');
-    print_csv_text(value);
+    bench_report_csv_text(value);
     printf(",%s,%s\n", limit, met);
 }
 

@@ -67,6 +67,9 @@ void bench_report_target(bench_report *r, const char *name, double value, const 
 /* A sentence about what the numbers mean. */
 void bench_report_note(bench_report *r, const char *text);
 
+/* Writes a field of CSV, in quotes where that is needed. */
+void bench_report_csv_text(const char *text);
+
 /* An object for one of the document's arrays, `r->rows` and the like, which takes it. Null (memory ran out) is allowed. */
 void bench_report_add(bench_report *r, cJSON **array, cJSON *object);
 

@@ -39,7 +39,7 @@ static double us_of(const cJSON *row, const char *name, const char *figure)
 
 /* ---- the table ---- */
 
-static void print_heading(const bench_report *r, const cJSON *row)
+static void print_heading(bench_rows *rows, const bench_report *r, const cJSON *row)
 {
     const char *suite = text_of(row, "suite"), *list = text_of(row, "list");
     printf("\n%s%s%s, %s, operands %s\n", suite, strcmp(suite, list) ? ": " : "", strcmp(suite, list) ? list : "",
@@ -50,8 +50,12 @@ static void print_heading(const bench_report *r, const cJSON *row)
         return;
     }
     printf("  %-*s%10s%8s", NAME_WIDTH, "size, us", columns[0], "spread");
-    for (int i = 1; i < COLUMNS; i++)
-        if (contestant_of(row, columns[i])) printf("%10s", columns[i]);
+    rows->shown = 0;
+    for (int i = 1; i < COLUMNS; i++) {
+        if (!contestant_of(row, columns[i])) continue;
+        rows->shown |= 1u << i;
+        printf("%10s", columns[i]);
+    }
     printf("%8s%10s%7s  %s\n", "ratio", "roofline", "check", "plan");
 }
 
@@ -59,19 +63,19 @@ static void print_us(const cJSON *row, const char *name)
 {
     const cJSON *one = contestant_of(row, name);
     const double us = us_of(row, name, "p50");
-    if (!one) return;
     if (isnan(us)) printf("%10s", cJSON_GetObjectItem(one, "refused") ? "refused" : "-");
     else printf("%10.2f", us);
 }
 
-static void print_times(const cJSON *row)
+static void print_times(const bench_rows *rows, const cJSON *row)
 {
     char text[32];
     const double p50 = us_of(row, columns[0], "p50"), spread = us_of(row, columns[0], "p75") - us_of(row, columns[0], "p25");
     print_us(row, columns[0]);
     if (isnan(p50)) printf("%8s", "");
     else printf("%7.1f%%", 100 * spread / p50);
-    for (int i = 1; i < COLUMNS; i++) print_us(row, columns[i]);
+    for (int i = 1; i < COLUMNS; i++)
+        if (rows->shown & 1u << i) print_us(row, columns[i]);
     const double ratio = number_of(row, "ratio"), roofline = number_of(row, "roofline_percent");
     snprintf(text, sizeof text, "%.2f%s", ratio, number_of(row, "ratio_p") < SURE ? " " : "~");
     printf("%8s", isnan(ratio) ? "-" : text);
@@ -82,9 +86,22 @@ static void print_times(const cJSON *row)
 static void print_counters(const cJSON *row)
 {
     const cJSON *c = cJSON_GetObjectItem(row, "counters");
+    if (!c) {
+        printf("%14s%12s%12s%11s%10s", "refused", "-", "-", "-", "-");
+        return;
+    }
     printf("%14.0f%12.0f%12.0f%11.0f%10.0f", number_of(c, "instructions"), number_of(c, "global_load_sectors"),
            number_of(c, "global_store_sectors"), number_of(c, "shared_load_conflicts") + number_of(c, "shared_store_conflicts"),
            number_of(c, "barriers"));
+}
+
+/* Whether `text`, which is lines, has this one. */
+static int has_line(const char *text, const char *line)
+{
+    const size_t length = strlen(line);
+    for (const char *at = text; (at = strstr(at, line)); at++)
+        if ((at == text || at[-1] == '\n') && at[length] == '\n') return 1;
+    return 0;
 }
 
 /* Each reason once a group. */
@@ -97,7 +114,7 @@ static void print_refusals(bench_rows *rows, const cJSON *row)
         if (!cJSON_GetObjectItem(one, "refused")) continue;
         snprintf(line, sizeof line, "%s: %.250s", text_of(one, "name"), text_of(one, "refused"));
         line[strcspn(line, "\n")] = 0;
-        if (strstr(rows->refused, line)) continue;
+        if (has_line(rows->refused, line)) continue;
         const size_t length = strlen(rows->refused);
         snprintf(rows->refused + length, sizeof rows->refused - length, "%s\n", line);
         printf("    refused by %s\n", line);
@@ -109,8 +126,8 @@ static void print_line(bench_rows *rows, const bench_report *r, const cJSON *row
     const cJSON *errors = cJSON_GetObjectItem(row, "check");
     const double check = number_of(errors, "reference"), peer = number_of(errors, "peer");
     printf("  %-*s", NAME_WIDTH, text_of(row, "problem"));
-    if (r->environment.software && cJSON_GetObjectItem(row, "counters")) print_counters(row);
-    else print_times(row);
+    if (r->environment.software) print_counters(row);
+    else print_times(rows, row);
     if (isnan(check)) printf("%7s", "-");
     else printf("%7.2f", check);
     printf("  %s", text_of(row, "plan"));
@@ -144,7 +161,9 @@ static void print_csv_heading(const bench_report *r)
 
 static void print_csv_line(const bench_report *r, const cJSON *row)
 {
-    printf("%s,%s,%s", text_of(row, "suite"), text_of(row, "list"), text_of(row, "problem"));
+    printf("%s,", text_of(row, "suite"));
+    bench_report_csv_text(text_of(row, "list")); /* it may be the name of a file */
+    printf(",%s", text_of(row, "problem"));
     static const char *const sizes[] = {"m", "n", "k", "batch"};
     for (int i = 0; i < 4; i++) printf(",%.0f", number_of(row, sizes[i]));
     printf(",%s,%s,%s", text_of(row, "type"), text_of(row, "data"), text_of(row, "kernel"));
@@ -181,7 +200,7 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
     snprintf(group, sizeof group, "%.60s %.60s %.30s %.30s", text_of(row, "suite"), text_of(row, "list"), text_of(row, "type"),
              text_of(row, "data"));
     if (strcmp(group, rows->group) != 0 && r->format == BENCH_TABLE) {
-        print_heading(r, row);
+        print_heading(rows, r, row);
         rows->refused[0] = 0;
     }
     memcpy(rows->group, group, sizeof group);

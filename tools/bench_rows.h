@@ -8,7 +8,8 @@
 /* What the lines before were of; zero-initialise. */
 typedef struct bench_rows {
     char group[256];    /* suite, type and data */
-    char refused[512];  /* reasons already said in this group */
+    unsigned shown;     /* bits of the columns under this group's heading: the contestants of its first row */
+    char refused[4096]; /* reasons already said in this group, a line each */
     int began;
 } bench_rows;
 
