@@ -240,5 +240,5 @@ int main(void)
         cmocka_unit_test(too_large),
         cmocka_unit_test(poison),
     };
-    return cmocka_run_group_tests(tests, open_swgpu, close_swgpu);
+    return run_on_swgpu(tests, open_swgpu, close_swgpu);
 }

@@ -297,5 +297,5 @@ int main(void)
         cmocka_unit_test(missing_elements),
         cmocka_unit_test(fewer_products),
     };
-    return cmocka_run_group_tests(tests, open_swgpu, close_swgpu);
+    return run_on_swgpu(tests, open_swgpu, close_swgpu);
 }

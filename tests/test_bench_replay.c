@@ -237,5 +237,5 @@ int main(void)
         cmocka_unit_test(a_replay_of_nothing),
         cmocka_unit_test(numbers_of_calls),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return run_on_swgpu(tests, setup, teardown);
 }
