@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 256, BLOCKS_PER_SM = 8, LOADS = 4, CHAINS = 16, MMA_CHAINS = 8, SAMPLES = 9, PTX_BYTES = 32 * 1024 };
+enum { THREADS = 256, BLOCKS_PER_SM = 8, LOADS = 4, CHAINS = 16, MMA_CHAINS = 8, SAMPLES = 9, STEPS = 4000 };
+enum { PTX_BYTES = 32 * 1024 };
 #define MIB 1048576.0
 #define MMA_FLOPS (2.0 * 16 * 8 * 16)    /* of a warp's m16n8k16 */
 #define WARM_UP_LIMIT_S 3.0
@@ -101,12 +102,12 @@ static void put_module(ptx *p, int has_mma)
 
 typedef struct meter {
     const bench_gpu *gpu;
+    const bench_effort *effort;
     CUstream stream;
     CUevent begin, end;
     CUmodule module;
     CUdeviceptr data;
     size_t bytes;
-    unsigned blocks;
 } meter;
 
 /* One launch, in us. `passes` is only for the kernel that reads. */
@@ -118,7 +119,7 @@ static jg_status time_launch(const meter *m, CUfunction function, uint32_t steps
     float ms = 0;
     CUresult result = g->event_record(m->begin, m->stream);
     if (result == CUDA_SUCCESS)
-        result = g->driver->launch(function, m->blocks, 1, 1, THREADS, 1, 1, 0, m->stream, parameters, NULL);
+        result = g->driver->launch(function, m->effort->blocks, 1, 1, THREADS, 1, 1, 0, m->stream, parameters, NULL);
     if (result == CUDA_SUCCESS) result = g->event_record(m->end, m->stream);
     if (result == CUDA_SUCCESS) result = g->event_synchronize(m->end);
     if (result == CUDA_SUCCESS) result = g->event_elapsed(&ms, m->begin, m->end);
@@ -139,7 +140,7 @@ static jg_status best_time(const meter *m, const char *name, uint32_t steps, uin
     RETURN_IF_ERROR(find(m, name, &function));
     RETURN_IF_ERROR(time_launch(m, function, steps, passes, &sample)); /* the first one warms caches */
     *us = 0;
-    for (int i = 0; i < SAMPLES; i++) {
+    for (int i = 0; i < m->effort->samples; i++) {
         RETURN_IF_ERROR(time_launch(m, function, steps, passes, &sample));
         if (i == 0 || sample < *us) *us = sample;
     }
@@ -157,23 +158,22 @@ static jg_status settle_clocks(const meter *m, bench_ceilings *out)
     do {
         double total = 0;
         for (int i = 0; i < 20; i++) {
-            RETURN_IF_ERROR(time_launch(m, function, 2000, 0, &us));
+            RETURN_IF_ERROR(time_launch(m, function, (m->effort->steps + 1) / 2, 0, &us));
             total += us;
         }
         if (equal == 0 || total < low) low = total;
         if (equal == 0 || total > high) high = total;
         equal = high - low <= WARM_UP_SPREAD * low ? equal + 1 : 0;
         out->warm_up_s = (double)(bench_now_ns() - start_ns) * 1e-9;
-    } while (equal < 5 && out->warm_up_s < WARM_UP_LIMIT_S);
+    } while (equal < 5 && out->warm_up_s < m->effort->warm_up_limit_s);
     out->settled = equal == 5;
     return JG_OK;
 }
 
 static jg_status measure_reading(const meter *m, bench_ceilings *out)
 {
-    const double per_step = (double)m->blocks * THREADS * 16 * LOADS;
-    const double l2 = m->gpu->l2_bytes > 0 ? m->gpu->l2_bytes : NO_L2_BYTES;
-    uint32_t steps = (uint32_t)(l2 / 4 / per_step);
+    const double per_step = (double)m->effort->blocks * THREADS * 16 * LOADS;
+    uint32_t steps = (uint32_t)(m->effort->l2_bytes / 4 / per_step);
     if (steps == 0) steps = 1;
     const double small = per_step * steps;
     double us;
@@ -190,8 +190,8 @@ static jg_status measure_reading(const meter *m, bench_ceilings *out)
 
 static jg_status measure_computing(const meter *m, int has_mma, bench_ceilings *out)
 {
-    const double threads = (double)m->blocks * THREADS;
-    const uint32_t steps = 4000;
+    const double threads = (double)m->effort->blocks * THREADS;
+    const uint32_t steps = m->effort->steps;
     double us;
     RETURN_IF_ERROR(best_time(m, "fma32", steps, 0, &us));
     const double fma = 2.0 * CHAINS * 8 * steps * threads / us * 1e-6;
@@ -210,13 +210,12 @@ static jg_status measure_computing(const meter *m, int has_mma, bench_ceilings *
     return JG_OK;
 }
 
-static jg_status open_meter(const bench_gpu *gpu, CUstream stream, int has_mma, int sms, meter *m)
+static jg_status open_meter(const bench_gpu *gpu, CUstream stream, const bench_effort *effort, int has_mma, meter *m)
 {
     static ptx module; /* large for a stack; measured by one thread */
-    *m = (meter){.gpu = gpu, .stream = stream, .blocks = (unsigned)(sms * BLOCKS_PER_SM)};
-    const double l2 = gpu->l2_bytes > 0 ? gpu->l2_bytes : NO_L2_BYTES;
-    const size_t step = (size_t)m->blocks * THREADS * 16 * LOADS;
-    m->bytes = ((size_t)(8 * l2) / step + 1) * step;
+    *m = (meter){.gpu = gpu, .stream = stream, .effort = effort};
+    const size_t step = (size_t)effort->blocks * THREADS * 16 * LOADS;
+    m->bytes = ((size_t)(8 * effort->l2_bytes) / step + 1) * step;
     put_module(&module, has_mma);
     if (module.length >= sizeof module.text) return status_set(JG_ERR_INTERNAL, "the kernels' text is cut off");
     RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->driver->module_load(&m->module, module.text, 0, NULL, NULL),
@@ -235,16 +234,24 @@ static void close_meter(meter *m)
     if (m->module) m->gpu->driver->module_unload(m->module);
 }
 
-jg_status bench_ceilings_measure(const bench_gpu *gpu, CUstream stream, bench_ceilings *out)
+jg_status bench_ceilings_measure_with(const bench_gpu *gpu, CUstream stream, const bench_effort *effort, bench_ceilings *out)
 {
     meter m;
     const int has_mma = gpu->arch >= 80;
-    jg_status status = open_meter(gpu, stream, has_mma, gpu->narrow_sms ? gpu->narrow_sms : gpu->sm_count, &m);
+    jg_status status = open_meter(gpu, stream, effort, has_mma, &m);
     if (status == JG_OK) status = settle_clocks(&m, out);
     if (status == JG_OK) status = measure_reading(&m, out);
     if (status == JG_OK) status = measure_computing(&m, has_mma, out);
     close_meter(&m);
     return status;
+}
+
+jg_status bench_ceilings_measure(const bench_gpu *gpu, CUstream stream, bench_ceilings *out)
+{
+    const int sms = gpu->narrow_sms ? gpu->narrow_sms : gpu->sm_count;
+    const bench_effort effort = {.blocks = (unsigned)(sms * BLOCKS_PER_SM), .steps = STEPS, .samples = SAMPLES,
+                                 .l2_bytes = gpu->l2_bytes > 0 ? gpu->l2_bytes : NO_L2_BYTES, .warm_up_limit_s = WARM_UP_LIMIT_S};
+    return bench_ceilings_measure_with(gpu, stream, &effort, out);
 }
 
 /* ---- the ceilings ---- */

@@ -26,6 +26,16 @@ typedef struct bench_ceilings {
  * m16n8k16, from sm_80 on). All on the multiprocessors of `stream`. */
 jg_status bench_ceilings_measure(const bench_gpu *gpu, CUstream stream, bench_ceilings *out);
 
+/* How much is done for it: on the software GPU, where numbers mean nothing, a little is enough to see that the kernels run. */
+typedef struct bench_effort {
+    unsigned blocks;        /* of 256 threads, of each kernel */
+    uint32_t steps;         /* of the kernels that compute */
+    double l2_bytes;        /* a quarter of it is read again and again, and eight times as much once */
+    int samples;
+    double warm_up_limit_s;
+} bench_effort;
+jg_status bench_ceilings_measure_with(const bench_gpu *gpu, CUstream stream, const bench_effort *effort, bench_ceilings *out);
+
 /* Adds one that was measured elsewhere. */
 void bench_ceilings_add(bench_ceilings *c, const char *name, const char *unit, double value, const char *how);
 
