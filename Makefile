@@ -191,6 +191,8 @@ DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas
 $(TESTS): | $(DOUBLES)
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
+# Its green contexts are in the program itself.
+$(BUILD)/tests/test_bench_green: LDFLAGS += -rdynamic
 
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

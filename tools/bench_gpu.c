@@ -107,24 +107,8 @@ jg_status bench_gpu_start(bench_gpu *gpu)
     return load_kernels(gpu);
 }
 
-jg_status bench_gpu_start_narrow(bench_gpu *gpu, int sms)
-{
-    CUcontext narrow;
-    RETURN_IF_ERROR(bench_gpu_retain(gpu));
-    const jg_status status = bench_green_open(gpu, sms, &narrow);
-    if (status != JG_OK) {
-        bench_gpu_leave(gpu);
-        gpu->driver->primary_release(gpu->ordinal);
-        gpu->context = NULL;
-        return status;
-    }
-    bench_gpu_leave(gpu);
-    gpu->context = narrow;
-    RETURN_IF_ERROR(bench_gpu_enter(gpu));
-    return load_kernels(gpu);
-}
-
-void bench_gpu_close(bench_gpu *gpu)
+/* Gives back what bench_gpu_start or bench_gpu_start_narrow took. */
+static void stop(bench_gpu *gpu)
 {
     if (gpu->module) gpu->driver->module_unload(gpu->module);
     if (gpu->context) {
@@ -132,6 +116,30 @@ void bench_gpu_close(bench_gpu *gpu)
         bench_green_close(gpu);
         gpu->driver->primary_release(gpu->ordinal);
     }
+    gpu->module = NULL;
+    gpu->tiny = gpu->spin = NULL;
+    gpu->context = NULL;
+    gpu->narrow_sms = 0;
+}
+
+jg_status bench_gpu_start_narrow(bench_gpu *gpu, int sms)
+{
+    CUcontext narrow;
+    RETURN_IF_ERROR(bench_gpu_retain(gpu));
+    jg_status status = bench_green_open(gpu, sms, &narrow);
+    if (status == JG_OK) {
+        bench_gpu_leave(gpu);
+        gpu->context = narrow;
+        status = bench_gpu_enter(gpu);
+    }
+    if (status == JG_OK) status = load_kernels(gpu);
+    if (status != JG_OK) stop(gpu);
+    return status;
+}
+
+void bench_gpu_close(bench_gpu *gpu)
+{
+    stop(gpu);
     driver_close(gpu->driver);
     memset(gpu, 0, sizeof *gpu);
 }

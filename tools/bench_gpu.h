@@ -59,8 +59,8 @@ jg_status bench_gpu_retain(bench_gpu *gpu);
 jg_status bench_gpu_start(bench_gpu *gpu);
 
 /* The same on `sms` multiprocessors only, in a green context: the streams of bench_gpu_make_stream run there. Needs a driver for
- * CUDA 12.4. gpu->narrow_sms: how many it is, since they come in groups. Error: UNSUPPORTED, with the reason; nothing is held
- * then. */
+ * CUDA 12.4. gpu->narrow_sms: how many it is, since they come in groups. Error: UNSUPPORTED, with the reason, or as
+ * bench_gpu_start; nothing is held then. */
 jg_status bench_gpu_start_narrow(bench_gpu *gpu, int sms);
 
 /* Gives all of it back; what was only opened, or not at all, is allowed. */
