@@ -30,10 +30,13 @@ typedef struct products {
 
 /* ---- which products ---- */
 
-static int is_known(const products *s, const char *list, const char *text)
+/* Of a list that was named twice, also as a part of its suite, each size is measured once: rows could not be told apart. */
+static int is_known(const products *s, const char *suite, const char *list, const char *text)
 {
-    for (size_t i = s->count; i-- > 0 && strcmp(s->list[i].list, list) == 0;)
-        if (strcmp(s->list[i].text, text) == 0) return 1;
+    for (size_t i = s->count; i-- > 0;) {
+        const bench_product *p = &s->list[i];
+        if (strcmp(p->text, text) == 0 && strcmp(p->list, list) == 0 && strcmp(p->suite, suite) == 0) return 1;
+    }
     return 0;
 }
 
@@ -44,7 +47,7 @@ static int add_product(products *s, const char *suite, const char *list, const j
     bench_product product = {.problem = *p, .suite = suite, .list = list, .rotated = rotated};
     if (jg_problem_format(p, text, sizeof text, NULL) != JG_OK) return bench_fail_status(run, list);
     if (bench_layout_make(p, 0, 1, &product.layout) != JG_OK) return bench_fail_status(run, text);
-    if (is_known(s, list, text)) return BENCH_EXIT_DONE;
+    if (is_known(s, suite, list, text)) return BENCH_EXIT_DONE;
     if (run->gpu.software && bench_layout_flops(&product.layout) > SOFTWARE_FLOPS) {
         s->left_out++;
         return BENCH_EXIT_DONE;
