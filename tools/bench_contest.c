@@ -396,8 +396,9 @@ jg_status bench_contest(bench_arena *arena, const bench_product *product, cJSON 
     *gain = 0;
     const jg_status status = compete(&t, row);
     const contestant *own = &t.all[OURS], *generic = &t.all[GENERIC];
-    if (own->count > 0 && generic->count > 0 && own->summary.p50 > 0) *gain = generic->summary.p50 / own->summary.p50;
     *wrong = t.reference > 1;
+    if (!*wrong && own->count > 0 && generic->count > 0 && own->summary.p50 > 0)
+        *gain = generic->summary.p50 / own->summary.p50;
     finish(&t);
     return status;
 }

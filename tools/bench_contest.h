@@ -34,9 +34,9 @@ typedef struct bench_product {
     int rotated;
 } bench_product;
 
-/* Measures one and describes it: *row is an object for "rows" of bench_result.h, the caller's. gain: what the own kernel gains over
- * the generic one, 0 if that was not measured. *wrong: our result is not right. Errors that concern this product alone are told in
- * the row; others are returned: DEVICE, DEVICE_LOST, NO_MEMORY, NO_NVRTC. */
+/* Measures one and describes it: *row is an object for "rows" of bench_result.h, the caller's. gain: what the own kernel gains
+ * over the generic one, 0 if that was not measured, or ours is wrong. *wrong: our result is not right. Errors that concern this
+ * product alone are told in the row; others are returned: DEVICE, DEVICE_LOST, NO_MEMORY, NO_NVRTC. */
 jg_status bench_contest(bench_arena *arena, const bench_product *product, cJSON **row, double *gain, int *wrong);
 
 /* Measures what the peers reach with a product that should keep a GPU busy, as a further ceiling of its type. */
