@@ -262,19 +262,20 @@ static void assert_process(const char *text, const char *expected)
     assert_words(argv, count, expected);
     free(argv);
 }
-#define START "PROGRAM --json --fill --cache CACHE "
+#define START "PROGRAM --json --cache CACHE "
+#define FILL "PROGRAM --json --cache CACHE --fill " /* where the generic kernels are needed */
 
 /* All that decides what is measured; not what is of the processes together, nor what the parent sets itself. */
 static void processes(void **state)
 {
     (void)state;
     assert_process("common16 layers --save b.json", START "--no-peer common16 layers");
-    assert_process("dispatch --against b.json --threads 4", START "dispatch --threads 4");
-    assert_process("all --save b", START "--no-peer all");
+    assert_process("dispatch --against b.json --threads 4", FILL "dispatch --threads 4");
+    assert_process("all --save b", FILL "--no-peer all");
     assert_process("compile --against b --jobs 4 --type f16", START "compile --jobs 4 --type f16");
     /* dropped, with their values */
-    assert_process("common16 --save b --against c --processes 12 --percent 5 --html p.html --cache k.db --csv --fill --check "
-                   "--no-peer", START "--no-peer common16");
+    assert_process("common16 dispatch --save b --against c --processes 12 --percent 5 --html p.html --cache k.db --csv --fill "
+                   "--no-peer", FILL "--no-peer common16 dispatch");
     assert_process("--json common16 --save b", START "--no-peer common16");
     /* passed on, in order */
     assert_process("--rounds 5 common16 --save b --data rotated --generic --sms 8 --as-arch 87 --size 64 --size 65 --list f.txt "
@@ -289,7 +290,7 @@ static void spellings(void **state)
     (void)state;
     assert_process("common16 --sav b --proc=11 --perc=4", START "--no-peer common16");
     assert_process("common16 --agai=b --round=5 --gen --samp 100", START "--no-peer common16 --rounds 5 --generic --sample 100");
-    assert_process("--save=b --rounds=5 -- common16 dispatch", START "--no-peer --rounds 5 common16 dispatch");
+    assert_process("--save=b --rounds=5 -- common16 dispatch", FILL "--no-peer --rounds 5 common16 dispatch");
     assert_process("common16 --save b --no-pee --ca k.db --htm=p", START "--no-peer common16");
     /* values that look like options, or like what is dropped */
     assert_process("--list --save --save --save", START "--no-peer --list --save");
@@ -324,7 +325,8 @@ static void a_process_reads_it(void **state)
         assert_true(args.runs == parent.runs && args.seed == parent.seed && args.type_count == parent.type_count);
         assert_memory_equal(args.types, parent.types, sizeof args.types);
         assert_string_equal(args.lists.count ? args.lists.words[0] : "", parent_lists);
-        assert_true(args.format == BENCH_JSON && args.fill && !args.save_path && !args.against_path);
+        assert_true(args.format == BENCH_JSON && !args.save_path && !args.against_path);
+        assert_int_equal(args.fill, args.commands[0] != BENCH_PRODUCTS);
         assert_string_equal(args.cache_path, "CACHE");
     }
 }

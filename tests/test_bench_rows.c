@@ -50,7 +50,7 @@ static bench_rows rows;
 static void begin(bench_format format, const bench_environment *e)
 {
     r = (bench_report){.format = format};
-    rows = (bench_rows){.began = 0};
+    rows = (bench_rows){.shown = 0};
     catch_output();
     bench_report_command(&r, "suites");
     bench_report_begin(&r, e);
@@ -148,10 +148,10 @@ static void what_a_line_may_lack(void **state)
     assert_line("2:f16", "   0.50~");
     assert_line("3:f16", "   0.50 ");
     assert_line("4:f16", "   1.01  mma 64x32x16 w32x32 s3  WRONG RESULT");
-    assert_line("5:f16", "   0.50  mma 64x32x16 w32x32 s3  (the peer's result is off)");
+    assert_line("5:f16", "   0.50  mma 64x32x16 w32x32 s3  (the peer is off by 2x)");
     assert_line("7:f16", "   refused               -         -      -  mma");
     assert_int_equal(count_of("WRONG RESULT"), 1);
-    assert_int_equal(count_of("result is off"), 1);
+    assert_int_equal(count_of("the peer is off"), 1);
     assert_has("\n    refused by jitgemm: no tile\n");
 }
 

@@ -29,8 +29,6 @@ static const char usage_options[] =
     "  --sample US     length of one, of a graph's replay; default 500\n"
     "  --generic       measure the generic kernel too\n"
     "  --record        record in the --cache FILE what the own kernel gains over the generic one\n"
-    "  --sms N         on N multiprocessors only, in a green context; plan as for an Orin\n"
-    "  --as-arch ARCH  plan for this older architecture; default with --sms: 87; 0: the GPU's own\n"
     "  --cublaslt FILE cuBLASLt library; default libcublasLt.so.13, .12 or .11\n"
     "compile: how long the kernels of the common sizes take to compile\n"
     "  --jobs N        compiles at once, after one at a time; default: one a processor, at most 16\n"
@@ -56,6 +54,9 @@ static const char usage_options[] =
     "  --against FILE  run all in several processes and compare with a baseline\n"
     "  --processes N   how many; default 10, at least 10\n"
     "  --percent N     a change up to this is none; default 3\n"
+    "All but cold-start\n"
+    "  --sms N         on N multiprocessors only, in a green context; plan as for an Orin\n"
+    "  --as-arch ARCH  plan for this older architecture; default with --sms: 87; 0: the GPU's own\n"
     "All\n"
     "  --html FILE     also write a page with plots\n"
     "  --cache FILE    kernels' cache; default: a temporary one, filled first\n"
@@ -118,8 +119,8 @@ static const struct option_row {
     {"sample", NUMBER, FOR_PRODUCTS, AT(sample_us), 10, 1000000, 500, 10},
     {"generic", FLAG, FOR_PRODUCTS, AT(generic), 0, 0, 0, 0},
     {"record", FLAG, FOR_PRODUCTS, AT(record), 0, 0, 0, 0},
-    {"sms", NUMBER, FOR_PRODUCTS, AT(sms), 1, 1024, 0, 0},
-    {"as-arch", NUMBER, FOR_PRODUCTS, AT(as_arch), 0, 999, -1, -1},
+    {"sms", NUMBER, FOR_ALL & ~FOR_COLD, AT(sms), 1, 1024, 0, 0},
+    {"as-arch", NUMBER, FOR_ALL & ~FOR_COLD, AT(as_arch), 0, 999, -1, -1},
     {"cublaslt", PATH, FOR_PRODUCTS, AT(cublaslt_path), 0, 0, 0, 0},
     {"jobs", NUMBER, FOR_COMPILE, AT(jobs), 1, 64, 0, 0},
     {"html", PATH, FOR_ALL, AT(html_path), 0, 0, 0, 0},

@@ -15,7 +15,6 @@
 #define WORKSPACE_BYTES ((size_t)64 << 20) /* as much as cuBLAS' own advice for a Hopper, and more than for others */
 #define MOST_SETS 4096u
 #define SOFTWARE_FLOPS 6e8                 /* the software GPU would compute more than this for minutes */
-#define ORIN_ARCH 87
 
 typedef struct products {
     bench_run *run;
@@ -142,11 +141,6 @@ int bench_products_check(bench_run *run)
     int status = BENCH_EXIT_DONE;
     if (args->record && run->gpu.software)
         return bench_fail(run, "--record: the software GPU has no times, so there is no gain to record");
-    if (args->as_arch > run->gpu.arch)
-        return bench_fail(run, "--as-arch %ld: this GPU is sm_%d, which runs kernels of its own and of older architectures only",
-                          args->as_arch, run->gpu.arch);
-    if (args->sms > run->gpu.sm_count)
-        return bench_fail(run, "--sms %ld: this GPU has %d multiprocessors", args->sms, run->gpu.sm_count);
     for (size_t i = 0; i <= args->lists.count && status == BENCH_EXIT_DONE; i++) {
         sizelist sizes = {0};
         const char *file = i < args->lists.count ? args->lists.words[i] : NULL;
@@ -175,26 +169,6 @@ static int collect(products *s)
 
 /* ---- the GPU and the library ---- */
 
-static int start_gpu(products *s)
-{
-    bench_run *run = s->run;
-    const int sms = (int)run->args.sms;
-    if (sms == 0) return bench_gpu_start(&run->gpu) == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(run, "the CUDA context");
-    if (bench_gpu_start_narrow(&run->gpu, sms) == JG_OK) return BENCH_EXIT_DONE;
-    char why[512];
-    snprintf(why, sizeof why, "Planned for %d multiprocessors, but run on all %d: %s.", sms, run->gpu.sm_count, jg_last_error());
-    if (bench_gpu_start(&run->gpu) != JG_OK) return bench_fail_status(run, "the CUDA context");
-    progress_message(&run->progress, "jitgemm-bench: %s", why);
-    return BENCH_EXIT_DONE;
-}
-
-/* An Orin's limits where an Orin's number of multiprocessors is asked for. */
-static int planned_arch(const bench_run *run)
-{
-    if (run->args.as_arch >= 0) return (int)run->args.as_arch;
-    return run->args.sms && run->gpu.arch > ORIN_ARCH ? ORIN_ARCH : 0;
-}
-
 static void on_log(void *user, jg_log_level level, const char *text)
 {
     bench_run *run = user;
@@ -206,7 +180,7 @@ static int open_library(products *s)
     bench_run *run = s->run;
     const jg_options options = {
         .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
-        .arch = planned_arch(run), .sm_count = run->gpu.narrow_sms ? run->gpu.narrow_sms : (int)run->args.sms,
+        .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run),
         .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_path = run->cache_path,
         .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
@@ -377,15 +351,6 @@ static void begin_report(products *s)
     bench_report *r = &run->report;
     char text[256];
     bench_begin_report(run);
-    if (run->args.sms) {
-        bench_report_fact_number(r, "sms", (double)run->args.sms);
-        bench_report_fact_number(r, "as_arch", planned_arch(run) ? planned_arch(run) : run->gpu.arch);
-        snprintf(text, sizeof text, "%s %d of %d multiprocessors; planned as for sm_%d.",
-                 run->gpu.narrow_sms ? "Run in a green context of" : "No green context here: planned for",
-                 run->gpu.narrow_sms ? run->gpu.narrow_sms : (int)run->args.sms, run->gpu.sm_count,
-                 planned_arch(run) ? planned_arch(run) : run->gpu.arch);
-        bench_report_note(r, text);
-    }
     if (run->gpu.software) {
         bench_report_note(r, "Counters of the software GPU instead of times.");
         bench_report_note(r, "load and store sect.: sectors of 32 bytes of global memory; conflicts: cycles lost to bank conflicts.");
@@ -396,7 +361,7 @@ static void begin_report(products *s)
         bench_report_note(r, "spread: (p75 - p25) / median. ratio: time of the best peer / ours; ~: may be chance (p >= 0.01).");
         bench_report_note(r, "roofline: part of what c(ompute), m(emory) or the l(2) cache allows.");
     }
-    bench_report_note(r, "check: our largest error / what is allowed, against a reference in double.");
+    bench_report_note(r, "check: our largest error / what is allowed. The reference is computed in double.");
     if (s->left_out) {
         snprintf(text, sizeof text, "Left out, too large for the software GPU: %zu sizes.", s->left_out);
         bench_report_note(r, text);
@@ -466,7 +431,7 @@ static int prepare(products *s)
     bench_run *run = s->run;
     bench_arena *a = &s->arena;
     int status = collect(s);
-    if (status == BENCH_EXIT_DONE) status = start_gpu(s);
+    if (status == BENCH_EXIT_DONE) status = bench_start_gpu(run);
     if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
     if (status == BENCH_EXIT_DONE) status = open_library(s);
     if (status == BENCH_EXIT_DONE) status = prewarm(s);

@@ -86,13 +86,30 @@ static void print_csv_value(const char *kind, const char *name, const char *unit
     printf(",%s,%s\n", limit, met);
 }
 
+static void print_csv_columns(void)
+{
+    fputs("kind,name,unit,n", stdout);
+    for (int i = 0; i < FIGURES; i++) printf(",%s", figures[i].name);
+    fputs(",value,limit,met\n", stdout);
+}
+
+/* Whether this line is one of CSV. Behind rows of products, which have columns of their own, the columns are said again. */
+static int begins_csv_line(bench_report *r)
+{
+    if (r->format != BENCH_CSV) return 0;
+    if (r->has_rows_above) {
+        putchar('\n');
+        print_csv_columns();
+    }
+    r->has_rows_above = 0;
+    return 1;
+}
+
 static void print_csv_heading(const bench_report *r)
 {
     const bench_environment *e = &r->environment;
     char number[32];
-    fputs("kind,name,unit,n", stdout);
-    for (int i = 0; i < FIGURES; i++) printf(",%s", figures[i].name);
-    fputs(",value,limit,met\n", stdout);
+    print_csv_columns();
     print_csv_value("environment", "command", "", r->command, "", "");
     print_csv_value("environment", "device", "", e->device, "", "");
     const struct { const char *name; int value; } numbers[] = {{"arch", e->arch}, {"driver", e->driver_version},
@@ -267,7 +284,7 @@ void bench_report_command(bench_report *r, const char *name)
     if (!r->began) return;
     r->shown = SHOWN_NOTHING;
     if (r->format == BENCH_TABLE) printf("\n==== %s\n", name);
-    if (r->format == BENCH_CSV) print_csv_value("environment", "command", "", name, "", "");
+    if (begins_csv_line(r)) print_csv_value("environment", "command", "", name, "", "");
 }
 
 void bench_report_begin(bench_report *r, const bench_environment *environment)
@@ -290,7 +307,7 @@ void bench_report_fact(bench_report *r, const char *name, const char *text)
 {
     cJSON_DeleteItemFromObject(r->facts, name);
     if (!r->facts || !cJSON_AddStringToObject(r->facts, name, text)) r->out_of_memory = 1;
-    if (r->format == BENCH_CSV) print_csv_value("environment", name, "", text, "", "");
+    if (begins_csv_line(r)) print_csv_value("environment", name, "", text, "", "");
 }
 
 void bench_report_fact_number(bench_report *r, const char *name, double value)
@@ -299,14 +316,14 @@ void bench_report_fact_number(bench_report *r, const char *name, double value)
     cJSON_DeleteItemFromObject(r->facts, name);
     if (!r->facts || !cJSON_AddNumberToObject(r->facts, name, value)) r->out_of_memory = 1;
     snprintf(text, sizeof text, "%g", value);
-    if (r->format == BENCH_CSV) print_csv_value("environment", name, "", text, "", "");
+    if (begins_csv_line(r)) print_csv_value("environment", name, "", text, "", "");
 }
 
 void bench_report_fact_flag(bench_report *r, const char *name, int value)
 {
     cJSON_DeleteItemFromObject(r->facts, name);
     if (!r->facts || !cJSON_AddBoolToObject(r->facts, name, value)) r->out_of_memory = 1;
-    if (r->format == BENCH_CSV) print_csv_value("environment", name, "", value ? "1" : "0", "", "");
+    if (begins_csv_line(r)) print_csv_value("environment", name, "", value ? "1" : "0", "", "");
 }
 
 void bench_report_break(bench_report *r)
@@ -326,7 +343,7 @@ bench_summary bench_report_series(bench_report *r, const char *name, double *sam
         return s;
     }
     if (r->format == BENCH_TABLE) print_series(r, name, &s);
-    if (r->format == BENCH_CSV) print_csv_series(name, r->unit, &s);
+    if (begins_csv_line(r)) print_csv_series(name, r->unit, &s);
     add_json_series(r, name, &s, samples);
     flush(r);
     return s;
@@ -340,7 +357,7 @@ void bench_report_count(bench_report *r, const char *name, uint64_t value)
         show(r, SHOWN_COUNT, "counts");
         printf("  %-*s%9s\n", NAME_WIDTH, name, text);
     }
-    if (r->format == BENCH_CSV) print_csv_value("count", name, "", text, "", "");
+    if (begins_csv_line(r)) print_csv_value("count", name, "", text, "", "");
     cJSON *object = add_json(r, &r->counts, name);
     if (object && !add_integer(object, "value", value)) r->out_of_memory = 1;
     flush(r);
@@ -359,7 +376,7 @@ void bench_report_target(bench_report *r, const char *name, double value, const 
         show(r, SHOWN_TARGET, "targets");
         printf("  %-*s%9s %-2s  at most %s %s: %s\n", NAME_WIDTH, name, number, unit, bound, unit, word);
     }
-    if (r->format == BENCH_CSV) print_csv_value("target", name, unit, number, bound, word);
+    if (begins_csv_line(r)) print_csv_value("target", name, unit, number, bound, word);
     cJSON *object = add_json(r, &r->targets, name);
     if (object && !(cJSON_AddStringToObject(object, "unit", unit) && cJSON_AddNumberToObject(object, "value", value) &&
                     cJSON_AddNumberToObject(object, "limit", limit) && cJSON_AddBoolToObject(object, "met", met)))
@@ -374,7 +391,7 @@ void bench_report_note(bench_report *r, const char *text)
         r->shown = SHOWN_NOTE;
         printf("%s\n", text);
     }
-    if (r->format == BENCH_CSV) print_csv_value("note", "", "", text, "", "");
+    if (begins_csv_line(r)) print_csv_value("note", "", "", text, "", "");
     bench_report_add(r, &r->notes, cJSON_CreateString(text));
     flush(r);
 }

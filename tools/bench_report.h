@@ -35,6 +35,7 @@ typedef struct bench_report {
     const char *unit;
     bench_columns columns;
     int began, shown;         /* the table: what stands above the next line, see bench_report.c */
+    int has_rows_above;       /* CSV: the line above is of the rows' own table (bench_rows.c) */
     char started[32];
     cJSON *facts;             /* "environment" */
     cJSON *commands, *ceilings, *rows, *summaries, *compiles, *series, *counts, *targets, *notes; /* arrays; null: empty */

@@ -204,8 +204,8 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
         rows->refused[0] = 0;
     }
     memcpy(rows->group, group, sizeof group);
-    if (!rows->began && r->format == BENCH_CSV) print_csv_heading(r);
-    rows->began = 1;
+    if (!r->has_rows_above && r->format == BENCH_CSV) print_csv_heading(r);
+    r->has_rows_above = r->format == BENCH_CSV;
     if (r->format == BENCH_TABLE) print_line(rows, r, row);
     if (r->format == BENCH_CSV) print_csv_line(r, row);
     bench_report_break(r);

@@ -10,7 +10,6 @@ typedef struct bench_rows {
     char group[256];    /* suite, type and data */
     unsigned shown;     /* bits of the columns under this group's heading: the contestants of its first row */
     char refused[4096]; /* reasons already said in this group, a line each */
-    int began;
 } bench_rows;
 
 /* Takes a row into the report and writes its line, under a heading where a new group begins. */

@@ -80,13 +80,22 @@ static void on_log(void *user, jg_log_level level, const char *text)
 
 /* ---- the GPU ---- */
 
+int bench_check_gpu(bench_run *run)
+{
+    if (run->args.sms > run->gpu.sm_count)
+        return bench_fail(run, "--sms %ld: this GPU has %d multiprocessors", run->args.sms, run->gpu.sm_count);
+    if (run->args.as_arch <= run->gpu.arch) return BENCH_EXIT_DONE;
+    return bench_fail(run, "--as-arch %ld: this GPU is sm_%d, which runs kernels of its own and of older architectures only",
+                      run->args.as_arch, run->gpu.arch);
+}
+
 int bench_start_gpu(bench_run *run)
 {
     const int sms = (int)run->args.sms;
-    if (sms > run->gpu.sm_count) return bench_fail(run, "--sms %d: this GPU has %d multiprocessors", sms, run->gpu.sm_count);
+    if (bench_check_gpu(run) != BENCH_EXIT_DONE) return BENCH_EXIT_FAILED;
     if (sms && bench_gpu_start_narrow(&run->gpu, sms) == JG_OK) return BENCH_EXIT_DONE;
     if (sms)
-        progress_message(&run->progress, "jitgemm-bench: planned for %d multiprocessors, but run on all %d: %s", sms,
+        progress_message(&run->progress, "jitgemm-bench: Planned for %d multiprocessors, but run on all %d: %s", sms,
                          run->gpu.sm_count, jg_last_error());
     return bench_gpu_start(&run->gpu) == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(run, "the CUDA context");
 }
@@ -228,6 +237,23 @@ static void add_machine(bench_run *run)
     cJSON_Delete(facts);
 }
 
+/* On what part of the GPU, and for what chip. */
+static void add_part(bench_run *run)
+{
+    bench_report *r = &run->report;
+    const int arch = bench_planned_arch(run) ? bench_planned_arch(run) : run->gpu.arch;
+    const char *how = run->gpu.narrow_sms ? "Run in a green context of" : run->args.sms == 0 ? "Run on"
+                      : run->gpu.context ? "No green context here: planned for" : "Planned for";
+    char text[sizeof run->part];
+    if (run->args.sms == 0 && arch == run->gpu.arch) return;
+    bench_report_fact_number(r, "as_arch", arch);
+    if (run->args.sms) bench_report_fact_number(r, "sms", (double)run->args.sms);
+    snprintf(text, sizeof text, "%s %d of %d multiprocessors; planned as for sm_%d.", how,
+             run->args.sms ? bench_planned_sms(run) : run->gpu.sm_count, run->gpu.sm_count, arch);
+    if (strcmp(text, run->part) != 0) bench_report_note(r, text);
+    memcpy(run->part, text, sizeof text);
+}
+
 void bench_begin_report(bench_run *run)
 {
     cpu_set_t allowed;
@@ -237,10 +263,12 @@ void bench_begin_report(bench_run *run)
     e.allowed = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : e.processors;
     find_compiler(run->cache_path, e.compiler);
     find_compiler(bench_stats_now(run).factory, e.compiler);
-    if (run->report.began) return;
-    bench_report_begin(&run->report, &e);
-    bench_report_fact_number(&run->report, "sm_count", run->gpu.sm_count);
-    add_machine(run);
+    if (!run->report.began) {
+        bench_report_begin(&run->report, &e);
+        bench_report_fact_number(&run->report, "sm_count", run->gpu.sm_count);
+        add_machine(run);
+    }
+    add_part(run);
 }
 
 void bench_clean_up(bench_run *run)

@@ -17,6 +17,7 @@ typedef struct bench_run {
     jg_context *context;
     char cache_path[PATH_MAX];
     char scratch[64];         /* folder of a temporary cache file; "" if there is none */
+    char part[128];           /* what was said of the part of the GPU that is used */
 } bench_run;
 
 /* The commands; each returns an exit status and has then told why it failed. */
@@ -42,6 +43,9 @@ int bench_fail_status(bench_run *run, const char *what);
 /* Makes the CUDA context, on the multiprocessors that --sms asks for. Where the driver has no green contexts that is told on
  * standard error: plans are then made for so many, but all of the GPU is used. */
 int bench_start_gpu(bench_run *run);
+
+/* Whether this GPU can do what --sms and --as-arch ask for; needs no context. */
+int bench_check_gpu(bench_run *run);
 
 /* The architecture to plan for: --as-arch, with --sms an Orin's if the GPU is younger; 0: the GPU's own. */
 int bench_planned_arch(const bench_run *run);

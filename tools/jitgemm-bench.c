@@ -77,6 +77,7 @@ static int begin(bench_run *run)
     int status = open_gpu(run);
     if (status != BENCH_EXIT_DONE) return status;
     bench_args_resolve(&run->args, run->gpu.software);
+    status = bench_check_gpu(run);
     for (size_t i = 0; i < run->args.command_count && status == BENCH_EXIT_DONE; i++)
         if (run->args.commands[i] == BENCH_PRODUCTS) status = bench_products_check(run);
     if (status == BENCH_EXIT_DONE && run->args.html_path && bench_baseline_check_path(run->args.html_path, why, sizeof why) != 0)
