@@ -16,7 +16,7 @@ static void saves(void **state)
     char why[1024];
     make_base(&usual);
     assert_string_equal(errors, "");
-    assert_has(out, ": 20 measures of 10 runs\n");
+    assert_has(out, ": measures: 20, runs: 10\n");
     cJSON *base = bench_baseline_read(base_path, why, sizeof why);
     if (!base) fail_msg("%s", why);
     assert_int_equal(bench_baseline_runs(base), 10);

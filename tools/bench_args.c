@@ -425,7 +425,8 @@ static int check_drift(const bench_args *args, const char given[ROWS])
     for (size_t i = 0, inputs = 0; i < args->lists.count; i++) {
         inputs += strcmp(args->lists.words[i], "-") == 0;
         if (inputs == 0 || (inputs == 1 && !args->save_path && !args->against_path)) continue;
-        return usage_error("--list -: standard input can be read once only%s", inputs == 1 ? ", not in each process; use a file" : "");
+        return usage_error("--list -: standard input can be read once only%s",
+                           inputs == 1 ? ", not in each process; use a file" : "");
     }
     if ((args->save_path || args->against_path) && (args->record || args->check))
         return usage_error("--%s: only for a run without --save and --against", args->record ? "record" : "check");

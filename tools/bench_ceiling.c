@@ -38,8 +38,8 @@ static void put_read(ptx *p)
            "  mul.lo.u32 %%r8, %%r5, %%r6;\n  mul.wide.u32 %%d4, %%r8, 16;\n  mov.u32 %%r9, 0;\n"
            "PASS:\n  mov.u64 %%d5, %%d3;\n  mov.u32 %%r10, %%r1;\nSTEP:\n");
     for (int i = 0; i < LOADS; i++)
-        PUT(p, "  ld.global.cg.v4.u32 {%%r%d, %%r%d, %%r%d, %%r%d}, [%%d5];\n  add.u64 %%d5, %%d5, %%d4;\n", 12 + 4 * i, 13 + 4 * i,
-            14 + 4 * i, 15 + 4 * i);
+        PUT(p, "  ld.global.cg.v4.u32 {%%r%d, %%r%d, %%r%d, %%r%d}, [%%d5];\n  add.u64 %%d5, %%d5, %%d4;\n", 12 + 4 * i,
+            13 + 4 * i, 14 + 4 * i, 15 + 4 * i);
     for (int i = 0; i < 4 * LOADS; i++) PUT(p, "  xor.b32 %%r9, %%r9, %%r%d;\n", 12 + i);
     PUT(p, "  sub.u32 %%r10, %%r10, 1;\n  setp.ne.u32 %%p1, %%r10, 0;\n  @%%p1 bra STEP;\n"
            "  sub.u32 %%r2, %%r2, 1;\n  setp.ne.u32 %%p1, %%r2, 0;\n  @%%p1 bra PASS;\n"
@@ -273,7 +273,8 @@ double bench_ceilings_find(const bench_ceilings *c, const char *name)
     return most;
 }
 
-double bench_ceilings_floor_us(const bench_ceilings *c, const char *type, double flops, double bytes, int in_l2, const char **bound)
+double bench_ceilings_floor_us(const bench_ceilings *c, const char *type, double flops, double bytes, int in_l2,
+                               const char **bound)
 {
     const double compute = bench_ceilings_find(c, type), memory = bench_ceilings_find(c, in_l2 ? "l2" : "memory");
     *bound = "";

@@ -52,8 +52,9 @@ static int compile(compiles *c, const sizelist *problems, uint32_t types, uint32
 {
     bench_run *run = c->run;
     const int arch = bench_planned_arch(run), sms = bench_planned_sms(run);
-    const jg_options options = {.device = JG_DEVICE_CPU, .arch = arch ? arch : run->gpu.arch, .sm_count = sms ? sms : run->gpu.sm_count,
-                                .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .cache_path = "", .factory_path = "",
+    const jg_options options = {.device = JG_DEVICE_CPU, .arch = arch ? arch : run->gpu.arch,
+                                .sm_count = sms ? sms : run->gpu.sm_count, .compile = JG_COMPILE_WAIT,
+                                .resident = JG_RESIDENT_NONE, .cache_path = "", .factory_path = "",
                                 .nvrtc_path = run->args.nvrtc_path};
     const jg_prewarm_options how = {.jobs = jobs, .generic_set = types != 0, .types = types, .progress = on_compiled, .user = c};
     jg_prewarm_result result = {0};
@@ -61,7 +62,8 @@ static int compile(compiles *c, const sizelist *problems, uint32_t types, uint32
     c->count = 0;
     if (jg_open(&options, &context) != JG_OK) return bench_fail_status(run, "jg_open");
     const int64_t before_ns = bench_now_ns();
-    const jg_status status = jg_prewarm(context, problems ? problems->items : NULL, problems ? problems->count : 0, &how, &result);
+    const jg_status status =
+        jg_prewarm(context, problems ? problems->items : NULL, problems ? problems->count : 0, &how, &result);
     *wall_ms = (double)(bench_now_ns() - before_ns) * 1e-6;
     progress_end(&run->progress);
     int outcome = BENCH_EXIT_DONE;
@@ -130,7 +132,8 @@ int bench_compile(bench_run *run)
     sizelist all = {0};
     c = (compiles){.run = run, .phase = "compiling"};
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t jobs = run->args.jobs ? (uint32_t)run->args.jobs : processors > 16 ? 16 : processors > 0 ? (uint32_t)processors : 1;
+    const long usual = processors > 16 ? 16 : processors > 0 ? processors : 1;
+    const uint32_t jobs = (uint32_t)(run->args.jobs ? run->args.jobs : usual);
     int status = read_sizes(run, &all);
     bench_begin_report(run);
     run->report.host_times = 1;

@@ -165,8 +165,8 @@ static jg_status record_calls(contest *t, int which, unsigned calls, bench_repla
     return bench_replay_time(clock, replay, us);
 }
 
-/* Records a graph that takes about sample_us. least: calls that it has at least. *us: of a call, roughly. How long a call takes is
- * found with one, and, where that is mostly the graph's own start, with a few. */
+/* Records a graph that takes about sample_us. least: calls that it has at least. *us: of a call, roughly. How long a call takes
+ * is found with one, and, where that is mostly the graph's own start, with a few. */
 static jg_status record(contest *t, int which, double sample_us, unsigned least, bench_replay *replay, double *us)
 {
     RETURN_IF_ERROR(record_calls(t, which, 1, replay, us));
@@ -279,7 +279,8 @@ static int best_peer(const contest *t)
 {
     int best = -1;
     for (int i = CUBLAS; i < CONTESTANTS; i++)
-        if (is_ready(&t->all[i]) && t->all[i].count > 0 && (best < 0 || t->all[i].summary.p50 < t->all[best].summary.p50)) best = i;
+        if (is_ready(&t->all[i]) && t->all[i].count > 0 && (best < 0 || t->all[i].summary.p50 < t->all[best].summary.p50))
+            best = i;
     return best;
 }
 
@@ -290,7 +291,8 @@ static int add_ratio(cJSON *row, const contest *t)
     if (best < 0 || !is_ready(ours) || ours->count == 0 || ours->summary.p50 <= 0) return 1;
     const double p = bench_mann_whitney(ours->us, ours->count, peer->us, peer->count);
     return cJSON_AddStringToObject(row, "peer", names[best]) &&
-           cJSON_AddNumberToObject(row, "ratio", peer->summary.p50 / ours->summary.p50) && cJSON_AddNumberToObject(row, "ratio_p", p);
+           cJSON_AddNumberToObject(row, "ratio", peer->summary.p50 / ours->summary.p50) &&
+           cJSON_AddNumberToObject(row, "ratio_p", p);
 }
 
 static int add_roofline(cJSON *row, const contest *t)
@@ -304,7 +306,8 @@ static int add_roofline(cJSON *row, const contest *t)
     const double floor_us = bench_ceilings_floor_us(&a->ceilings, type_name((jg_type)l->problem.type_a), bench_layout_flops(l),
                                                     bench_layout_bytes(l), in_l2, &bound);
     if (s->n == 0 || s->p50 <= 0 || floor_us <= 0) return 1;
-    return cJSON_AddNumberToObject(row, "roofline_percent", 100 * floor_us / s->p50) && cJSON_AddStringToObject(row, "bound", bound);
+    return cJSON_AddNumberToObject(row, "roofline_percent", 100 * floor_us / s->p50) &&
+           cJSON_AddStringToObject(row, "bound", bound);
 }
 
 static int add_check(cJSON *row, const contest *t)
@@ -337,10 +340,11 @@ static int add_problem(cJSON *row, const bench_product *product, const jg_plan_d
     const jg_problem *asked = &product->problem;
     char type[32], tile[64] = "";
     if (plan->kernel[0])
-        snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d", plan->family, plan->tile_m, plan->tile_n, plan->tile_k, plan->warp_m,
-                 plan->warp_n, plan->stages);
+        snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d", plan->family, plan->tile_m, plan->tile_n, plan->tile_k,
+                 plan->warp_m, plan->warp_n, plan->stages);
     snprintf(type, sizeof type, "%s", type_name((jg_type)p->type_a));
-    if (p->type_c != p->type_a) snprintf(type, sizeof type, "%s-%s", type_name((jg_type)p->type_a), type_name((jg_type)p->type_c));
+    if (p->type_c != p->type_a)
+        snprintf(type, sizeof type, "%s-%s", type_name((jg_type)p->type_a), type_name((jg_type)p->type_c));
     return cJSON_AddStringToObject(row, "suite", product->suite) && cJSON_AddStringToObject(row, "list", product->list) &&
            cJSON_AddStringToObject(row, "problem", product->text) && cJSON_AddNumberToObject(row, "m", (double)asked->m) &&
            cJSON_AddNumberToObject(row, "n", (double)asked->n) && cJSON_AddNumberToObject(row, "k", (double)asked->k) &&

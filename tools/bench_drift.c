@@ -214,7 +214,7 @@ static void print_csv(const cJSON *drift)
     }
     cJSON_ArrayForEach(each, json_member(drift, "rows"))
     {
-        const int digits = decimals(json_text(each, "unit")) + 1;
+        const int digits = decimals(json_text(each, "unit")) ? decimals(json_text(each, "unit")) + 1 : 0;
         fputs("measure,", stdout);
         print_csv_text(json_text(each, "name"));
         printf(",%s,%.*f,%.*f,%.2f,%.3g,%.3g,%s\n", json_text(each, "unit"), digits, json_number(each, "base"), digits,
@@ -268,7 +268,7 @@ static int save(const drift_work *w, int status)
     }
     if (bench_baseline_write(path, w->now, why, sizeof why) != 0) return bench_fail(w->run, "%s", why);
     if (w->run->args.format == BENCH_TABLE)
-        printf("%s: %d measures of %zu runs\n", path, cJSON_GetArraySize(json_member(w->now, "measures")),
+        printf("%s: measures: %d, runs: %zu\n", path, cJSON_GetArraySize(json_member(w->now, "measures")),
                bench_baseline_runs(w->now));
     return status;
 }

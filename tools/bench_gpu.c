@@ -93,7 +93,8 @@ static jg_status load_kernels(bench_gpu *gpu)
 {
     const driver *d = gpu->driver;
     char argument[BENCH_ARGUMENT_BYTES] = {0};
-    RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_load(&gpu->module, kernels, 0, NULL, NULL), "loading the benchmark's own kernels"));
+    const CUresult loaded = d->module_load(&gpu->module, kernels, 0, NULL, NULL);
+    RETURN_IF_ERROR(bench_gpu_failed(gpu, loaded, "loading the benchmark's own kernels"));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_function(&gpu->tiny, gpu->module, "tiny"), "cuModuleGetFunction"));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_function(&gpu->spin, gpu->module, "spin"), "cuModuleGetFunction"));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, bench_gpu_launch_tiny(gpu, &one_thread, NULL, argument), "cuLaunchKernel"));

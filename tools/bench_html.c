@@ -30,7 +30,7 @@ static const struct fact {
     {"ecc", "ECC", ""},                      {"clock_memory_max_mhz", "Highest memory clock", "MHz"},
     {"mig", "MIG", ""},                      {"cublaslt", "cuBLASLt", ""},
     {"sm_count", "Multiprocessors", ""},     {"sms", "Multiprocessors used", ""},
-    {"as_arch", "Planned as sm_", ""},       {"clock_sm_mhz", "SM clock before", "MHz"},
+    {"as_arch", "Planned as for", ""},       {"clock_sm_mhz", "SM clock before", "MHz"},
     {"clock_sm_end_mhz", "SM clock after", "MHz"},       {"clock_memory_mhz", "Memory clock before", "MHz"},
     {"clock_memory_end_mhz", "Memory clock after", "MHz"}, {"temperature_c", "Temperature before", "\xC2\xB0\x43"},
     {"temperature_end_c", "Temperature after", "\xC2\xB0\x43"}, {"power_w", "Power before", "W"},
@@ -83,6 +83,7 @@ static void put_fact_value(bench_page *page, const cJSON *member, const char *un
     const double number = json_value(member);
     if (strcmp(member->string, "driver") == 0 && number >= 1000 && number < 1e6)
         bench_page_markup(page, "%d.%d", (int)number / 1000, (int)number % 1000 / 10);
+    else if (strcmp(member->string, "as_arch") == 0 && isfinite(number)) bench_page_markup(page, "sm_%d", (int)number);
     else if (strncmp(member->string, "cublas", 6) == 0 && number >= 10000 && number < 1e7)
         bench_page_markup(page, "%d.%d.%d", (int)number / 10000, (int)number % 10000 / 100, (int)number % 100);
     else if (isfinite(number) && number != floor(number)) bench_page_markup(page, "%.1f", number);

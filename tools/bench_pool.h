@@ -1,7 +1,7 @@
 /* Operands of measured products: device memory full of random numbers, how it is dealt out, and whether a result is right.
  *
- * Inputs are uniform in [-1, 1), rounded to the type: zeros would let a GPU run cooler and faster than real data. They repeat with
- * a prime period, so that the host knows each of them without reading them back. */
+ * Inputs are uniform in [-1, 1), rounded to the type: zeros would let a GPU run cooler and faster than real data. They repeat
+ * with a prime period, so that the host knows each of them without reading them back. */
 #ifndef JG_TOOLS_BENCH_POOL_H
 #define JG_TOOLS_BENCH_POOL_H
 

@@ -105,7 +105,8 @@ static int add_type(products *s, const source *from, const jg_problem *type, siz
     int status = BENCH_EXIT_DONE;
     for (size_t i = 0; i < sizes->count; i++) {
         if (!same_type(&sizes->items[i], type)) sizes->items[left++] = sizes->items[i];
-        else if (status == BENCH_EXIT_DONE) status = add_product(s, suite, list, &sizes->items[i], rotated && !s->run->gpu.software);
+        else if (status == BENCH_EXIT_DONE)
+            status = add_product(s, suite, list, &sizes->items[i], rotated && !s->run->gpu.software);
     }
     sizes->count = left;
     return status;
@@ -118,7 +119,8 @@ static int add_source(products *s, const source *from)
     const bench_args *args = &s->run->args;
     sizelist sizes = {0};
     int status = read_source(s->run, from, &sizes);
-    for (size_t t = 0; t < args->type_count && status == BENCH_EXIT_DONE; t++) status = add_type(s, from, &args->types[t], &sizes);
+    for (size_t t = 0; t < args->type_count && status == BENCH_EXIT_DONE; t++)
+        status = add_type(s, from, &args->types[t], &sizes);
     while (sizes.count > 0 && status == BENCH_EXIT_DONE) {
         const jg_problem type = sizes.items[0];
         status = add_type(s, from, &type, &sizes);
@@ -232,8 +234,8 @@ static int open_peers(products *s)
     bench_run *run = s->run;
     bench_arena *a = &s->arena;
     if (run->args.no_peer || run->gpu.software) return BENCH_EXIT_DONE;
-    const jg_status memory = bench_gpu_failed(&run->gpu, run->gpu.driver->memory_allocate(&s->workspace, WORKSPACE_BYTES), "cuMemAlloc");
-    if (memory != JG_OK) return bench_fail_status(run, "a workspace for cuBLAS");
+    const CUresult result = run->gpu.driver->memory_allocate(&s->workspace, WORKSPACE_BYTES);
+    if (bench_gpu_failed(&run->gpu, result, "cuMemAlloc") != JG_OK) return bench_fail_status(run, "a workspace for cuBLAS");
     jg_status status = bench_peer_open(run->args.cublas_path, &a->peer);
     if (status == JG_OK) status = bench_peer_create(&a->peer, a->clock.stream);
     if (status == JG_OK) status = bench_peer_workspace(&a->peer, s->workspace, WORKSPACE_BYTES);
@@ -258,17 +260,21 @@ enum { CEILING_SIZES = sizeof ceiling_sizes / sizeof *ceiling_sizes };
 static int make_ceiling_product(int i, bench_product *out)
 {
     *out = (bench_product){.suite = "ceiling", .list = "ceiling", .text = ceiling_sizes[i]};
-    return jg_problem_parse(ceiling_sizes[i], &out->problem) == JG_OK && bench_layout_make(&out->problem, 0, 1, &out->layout) == JG_OK;
+    return jg_problem_parse(ceiling_sizes[i], &out->problem) == JG_OK &&
+           bench_layout_make(&out->problem, 0, 1, &out->layout) == JG_OK;
 }
 
 static int allocate(products *s)
 {
     bench_run *run = s->run;
-    size_t in = 0, out = 0, largest = 0;
+    size_t in = 0, out = 0, most = 0, largest = 0;
     for (size_t i = 0; i < s->count; i++) {
-        const size_t needs_in = bench_layout_in_bytes(&s->list[i].layout), needs_out = bench_layout_out_bytes(&s->list[i].layout);
-        if (needs_in + needs_out > bench_layout_in_bytes(&s->list[largest].layout) + bench_layout_out_bytes(&s->list[largest].layout))
+        const bench_layout *l = &s->list[i].layout;
+        const size_t needs_in = bench_layout_in_bytes(l), needs_out = bench_layout_out_bytes(l);
+        if (needs_in + needs_out > most) {
+            most = needs_in + needs_out;
             largest = i;
+        }
         if (needs_in > in) in = needs_in;
         if (needs_out > out) out = needs_out;
     }
@@ -293,7 +299,8 @@ static void add_ceilings(products *s)
     for (size_t i = 0; i < c->count; i++) {
         const bench_ceiling *one = &c->list[i];
         cJSON *object = cJSON_CreateObject();
-        const int ok = object && cJSON_AddStringToObject(object, "name", one->name) && cJSON_AddStringToObject(object, "unit", one->unit) &&
+        const int ok = object && cJSON_AddStringToObject(object, "name", one->name) &&
+                       cJSON_AddStringToObject(object, "unit", one->unit) &&
                        cJSON_AddNumberToObject(object, "value", one->value) && cJSON_AddStringToObject(object, "how", one->how);
         if (!ok) {
             cJSON_Delete(object);
@@ -353,7 +360,8 @@ static void begin_report(products *s)
     bench_begin_report(run);
     if (run->gpu.software) {
         bench_report_note(r, "Counters of the software GPU instead of times.");
-        bench_report_note(r, "load and store sect.: sectors of 32 bytes of global memory; conflicts: cycles lost to bank conflicts.");
+        bench_report_note(r, "load and store sect.: sectors of 32 bytes of global memory. "
+                             "conflicts: cycles lost to bank conflicts.");
     } else {
         snprintf(text, sizeof text, "Medians of %ld samples in turns, each a graph's replay of about %ld us between two events.",
                  run->args.rounds, run->args.sample_us);
@@ -403,13 +411,15 @@ static int measure_rows(products *s)
     for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested() && !run->report.write_error; i++) {
         bench_show_progress(run, s->list[i].text, i, s->count);
         status = measure_row(s, i);
-        if (status == BENCH_EXIT_DONE && (i + 1 == s->count || !same_group(&s->list[i], &s->list[i + 1]) || bench_stop_requested())) {
+        const int is_last = i + 1 == s->count || bench_stop_requested() || !same_group(&s->list[i], &s->list[i + 1]);
+        if (status == BENCH_EXIT_DONE && is_last) {
             bench_rows_sum_up(&s->rows, &run->report, first);
             first = cJSON_GetArraySize(run->report.rows);
         }
     }
     progress_end(&run->progress);
-    if (status == BENCH_EXIT_DONE && s->wrong) return bench_fail(run, "%zu of %zu results are wrong, see check", s->wrong, s->count);
+    if (status == BENCH_EXIT_DONE && s->wrong)
+        return bench_fail(run, "%zu of %zu results are wrong, see check", s->wrong, s->count);
     return status;
 }
 

@@ -2,7 +2,7 @@
  *
  * Calls are recorded into a graph, one after another on a stream, and the graph's replay lies between two events. So neither the
  * host's part of a call nor the launch queue is in the time, whoever the call belongs to; what the GPU needs from one kernel of a
- * graph to the next is. A short kernel keeps the GPU busy while the replay is enqueued, or its launch would be in the time too. */
+ * graph to the next is. A short kernel keeps the GPU busy while the replay is enqueued, or its launch would be in the time. */
 #ifndef JG_TOOLS_BENCH_REPLAY_H
 #define JG_TOOLS_BENCH_REPLAY_H
 

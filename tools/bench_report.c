@@ -187,7 +187,8 @@ void bench_report_add(bench_report *r, cJSON **array, cJSON *object)
 static cJSON *add_json(bench_report *r, cJSON **array, const char *name)
 {
     cJSON *object = cJSON_CreateObject();
-    const int ok = object && cJSON_AddStringToObject(object, "command", r->command) && cJSON_AddStringToObject(object, "name", name);
+    const int ok = object && cJSON_AddStringToObject(object, "command", r->command) &&
+                   cJSON_AddStringToObject(object, "name", name);
     if (!ok) {
         cJSON_Delete(object);
         object = NULL;
@@ -196,8 +197,8 @@ static cJSON *add_json(bench_report *r, cJSON **array, const char *name)
     return object && !r->out_of_memory ? object : NULL;
 }
 
-/* cJSON's own numbers are doubles, which are written with 15 digits where that is exact: a larger one would come out rounded or with
- * an exponent. Text is only for those, since who reads the document in memory looks for numbers. */
+/* cJSON's own numbers are doubles, which are written with 15 digits where that is exact: a larger one would come out rounded or
+ * with an exponent. Text is only for those, since who reads the document in memory looks for numbers. */
 static int add_integer(cJSON *object, const char *name, uint64_t value)
 {
     char text[24];
@@ -234,11 +235,13 @@ static void add_json_series(bench_report *r, const char *name, const bench_summa
 static cJSON *environment_facts(const bench_environment *e)
 {
     cJSON *object = cJSON_CreateObject();
-    const int ok = object && cJSON_AddStringToObject(object, "device", e->device) && cJSON_AddNumberToObject(object, "arch", e->arch) &&
+    const int ok = object && cJSON_AddStringToObject(object, "device", e->device) &&
+                   cJSON_AddNumberToObject(object, "arch", e->arch) &&
                    cJSON_AddNumberToObject(object, "driver", e->driver_version) &&
                    cJSON_AddStringToObject(object, "compiler", e->compiler) &&
                    cJSON_AddNumberToObject(object, "processors", e->processors) &&
-                   cJSON_AddNumberToObject(object, "allowed", e->allowed) && cJSON_AddBoolToObject(object, "software", e->software);
+                   cJSON_AddNumberToObject(object, "allowed", e->allowed) &&
+                   cJSON_AddBoolToObject(object, "software", e->software);
     if (ok) return object;
     cJSON_Delete(object);
     return NULL;

@@ -1,5 +1,5 @@
-/* What jitgemm-bench writes: series, counts, targets and rows of products in; a table, CSV or JSON on standard output, and a document
- * (bench_result.h) out.
+/* What jitgemm-bench writes: series, counts, targets and rows of products in; a table, CSV or JSON on standard output, and a
+ * document (bench_result.h) out.
  *
  * The shapes are few so that every command, and what compares runs, can do with them: a series is a summary of samples of one
  * unit, a count is an integer, a target is a value with the bound that it should keep, a row is a product (bench_contest.h). */

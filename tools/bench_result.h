@@ -22,14 +22,16 @@
  *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
  *           "ratio_p": 0.0001,                  probability of such a difference by chance (Mann-Whitney U)
  *           "roofline_percent": 41.5, "bound": "compute", "memory" or "l2",
- *           "check": {"reference": 0.21, "peer": 0.3},  largest error / what is allowed, against a reference in double: wrong above
- *               1; largest difference to a peer's result / what is allowed: above 1 and ours right, it is the peer that is off
+ *           "check": {"reference": 0.21, "peer": 0.3},  largest error / what is allowed, against a reference in double: wrong
+ *               above 1; largest difference to a peer's result / what is allowed: where that is above 1 and ours is right, it is
+ *               the peer that is off
  *           "counters": {"instructions": 12345, ...}    on the software GPU, instead of every "us"
  *       }, ...],
- *       "summaries": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 0.4, "best": 2.5}, ...],
+ *       "summaries": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04,
+ *           "worst": 0.4, "best": 2.5}, ...],
  *       "compiles": [{"problem": "64:f16", "kernel": "jg_...", "ms": 121.5}, ...],
- *       "series": [{"command": "first-call", "name": "jitgemm", "unit": "us", "n": 20000, "min": 1.1, "p25": .., "p50": .., "p75": ..,
- *                   "p99": .., "p99.9": .., "max": 215.0, "histogram": [[1.0, 17], [1.19, 230], ...]}, ...],
+ *       "series": [{"command": "first-call", "name": "jitgemm", "unit": "us", "n": 20000, "min": 1.1, "p25": .., "p50": ..,
+ *                   "p75": .., "p99": .., "p99.9": .., "max": 215.0, "histogram": [[1.0, 17], [1.19, 230], ...]}, ...],
  *           histogram: pairs of lower edge and number; an edge is the upper one of the pair before; empty ones are left out
  *           (so the width is not the distance: BENCH_HISTOGRAM_STEP is)
  *       "counts": [{"command": "first-call", "name": "compiles", "value": 3}, ...],
@@ -37,7 +39,8 @@
  *       "notes": ["..."], "missed": 0, "interrupted": false,
  *       "drift": {"base": "BASE.json", "base_started": .., "base_runs": 10, "runs": 10, "percent": 3, "p": 0.01,
  *           "changed": [{"what": "driver", "base": "13000", "now": "13010"}, ...],
- *           "rows": [{"name": "common16 64:f16 resident", "unit": "us", "base": 2.1, "now": 2.4, "change_percent": 14.3, "p": .., "p_adjusted": ..,
+ *           "rows": [{"name": "common16 64:f16 resident", "unit": "us", "base": 2.1, "now": 2.4,
+ *                     "change_percent": 14.3, "p": .., "p_adjusted": ..,
  *                     "verdict": "slower", "faster" or "same"}, ...],
  *           "missing": ["name", ...], "new": ["name", ...], "slower": 1, "faster": 0,
  *           "interrupted": false}               only the runs that were finished are compared

@@ -45,8 +45,8 @@ static void print_heading(bench_rows *rows, const bench_report *r, const cJSON *
     printf("\n%s%s%s, %s, operands %s\n", suite, strcmp(suite, list) ? ": " : "", strcmp(suite, list) ? list : "",
            text_of(row, "type"), text_of(row, "data"));
     if (r->environment.software) {
-        printf("  %-*s%14s%12s%12s%11s%10s%7s  %s\n", NAME_WIDTH, "size", "instructions", "load sect.", "store sect.", "conflicts",
-               "barriers", "check", "plan");
+        printf("  %-*s%14s%12s%12s%11s%10s%7s  %s\n", NAME_WIDTH, "size", "instructions", "load sect.", "store sect.",
+               "conflicts", "barriers", "check", "plan");
         return;
     }
     printf("  %-*s%10s%8s", NAME_WIDTH, "size, us", columns[0], "spread");
@@ -145,8 +145,8 @@ static void print_csv_number(double value)
     else printf(",%.6g", value);
 }
 
-static const char *const counter_names[] = {"instructions", "global_load_sectors", "global_store_sectors", "shared_load_conflicts",
-                                            "shared_store_conflicts", "barriers"};
+static const char *const counter_names[] = {"instructions",          "global_load_sectors",    "global_store_sectors",
+                                            "shared_load_conflicts", "shared_store_conflicts", "barriers"};
 
 static void print_csv_heading(const bench_report *r)
 {
@@ -169,7 +169,8 @@ static void print_csv_line(const bench_report *r, const cJSON *row)
     printf(",%s,%s,%s", text_of(row, "type"), text_of(row, "data"), text_of(row, "kernel"));
     if (r->environment.software) {
         const cJSON *c = cJSON_GetObjectItem(row, "counters");
-        for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++) print_csv_number(number_of(c, counter_names[i]));
+        for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++)
+            print_csv_number(number_of(c, counter_names[i]));
     } else {
         print_csv_number(us_of(row, columns[0], "p50"));
         print_csv_number(us_of(row, columns[0], "p25"));
@@ -211,6 +212,12 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
     bench_report_break(r);
 }
 
+/* How fast a kernel is that gives wrong results means nothing. */
+static int is_wrong(const cJSON *row)
+{
+    return number_of(cJSON_GetObjectItem(row, "check"), "reference") > 1;
+}
+
 void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first)
 {
     const cJSON *worst = NULL, *best = NULL, *last = NULL;
@@ -220,7 +227,7 @@ void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first)
     for (int i = first; i < cJSON_GetArraySize(r->rows); i++) {
         const cJSON *row = cJSON_GetArrayItem(r->rows, i);
         const double ratio = number_of(row, "ratio");
-        if (isnan(ratio) || ratio <= 0) continue;
+        if (isnan(ratio) || ratio <= 0 || is_wrong(row)) continue;
         sum += log(ratio);
         count++;
         if (!worst || ratio < number_of(worst, "ratio")) worst = row;

@@ -15,8 +15,8 @@ typedef struct bench_rows {
 /* Takes a row into the report and writes its line, under a heading where a new group begins. */
 void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row);
 
-/* Sums up the group of the rows from number `first` of the report on: geometric mean, worst and best ratio. Nothing where no row
- * has a ratio. */
+/* Sums up the group of the rows from number `first` of the report on: geometric mean, worst and best ratio, of right results.
+ * Nothing where no row has a ratio. */
 void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first);
 
 #endif
