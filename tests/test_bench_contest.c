@@ -150,6 +150,23 @@ static void alone(void **state)
     assert_int_equal(peer.calls, 0);
 }
 
+/* All rounds of a product together take three seconds at most, or five rounds. */
+static void long_products(void **state)
+{
+    (void)state;
+    static const struct { double ms; int rounds; } rows[] = {{100, 21}, {400, 7}, {1000, 5}};
+    const bench_product product = make_product("16x16x16:f32", 0);
+    arena.has_peer = arena.has_lt = 0;
+    arena.rounds = 21;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        times.scale = rows[i].ms * 1e3 / OWN_US;
+        times.own_graphs = 0;
+        compete(&product);
+        assert_number(cJSON_GetObjectItem(contestant("jitgemm"), "us"), "n", rows[i].rounds);
+        assert_number(cJSON_GetObjectItem(contestant("jitgemm"), "us"), "p50", rows[i].ms * 1e3);
+    }
+}
+
 /* The generic kernel is no contestant of itself. */
 static void generic_form(void **state)
 {
@@ -390,7 +407,7 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_whole_row), TEST(in_turns), TEST(alone), TEST(generic_form), TEST(rotated),
+        TEST(a_whole_row), TEST(in_turns), TEST(alone), TEST(long_products), TEST(generic_form), TEST(rotated),
         TEST(peers_that_refuse), TEST(a_peer_that_is_wrong), TEST(ours_is_wrong), TEST(peers_that_cannot_be_recorded),
         TEST(ours_refuses), TEST(no_compiler), TEST(out_of_memory), TEST(counters), TEST(a_ceiling),
     };
