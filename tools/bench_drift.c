@@ -175,17 +175,6 @@ static void print_table(const cJSON *drift)
 
 /* ---- CSV ---- */
 
-static void print_csv_text(const char *text)
-{
-    const int quote = strpbrk(text, ",\"\n") != NULL;
-    if (quote) putchar('"');
-    for (; *text; text++) {
-        if (*text == '"') putchar('"');
-        putchar(*text);
-    }
-    if (quote) putchar('"');
-}
-
 /* A row that begins with two texts; `rest` are the other columns. */
 static void print_csv_names(const char *kind, const cJSON *names, const char *rest)
 {
@@ -193,7 +182,7 @@ static void print_csv_names(const char *kind, const cJSON *names, const char *re
     cJSON_ArrayForEach(each, names)
     {
         printf("%s,", kind);
-        print_csv_text(cJSON_GetStringValue(each));
+        bench_report_csv_text(cJSON_GetStringValue(each));
         puts(rest);
     }
 }
@@ -205,18 +194,18 @@ static void print_csv(const cJSON *drift)
     cJSON_ArrayForEach(each, json_member(drift, "changed"))
     {
         fputs("changed,", stdout);
-        print_csv_text(json_text(each, "what"));
+        bench_report_csv_text(json_text(each, "what"));
         fputs(",,", stdout);
-        print_csv_text(json_text(each, "base"));
+        bench_report_csv_text(json_text(each, "base"));
         putchar(',');
-        print_csv_text(json_text(each, "now"));
+        bench_report_csv_text(json_text(each, "now"));
         puts(",,,,");
     }
     cJSON_ArrayForEach(each, json_member(drift, "rows"))
     {
         const int digits = decimals(json_text(each, "unit")) ? decimals(json_text(each, "unit")) + 1 : 0;
         fputs("measure,", stdout);
-        print_csv_text(json_text(each, "name"));
+        bench_report_csv_text(json_text(each, "name"));
         printf(",%s,%.*f,%.*f,%.2f,%.3g,%.3g,%s\n", json_text(each, "unit"), digits, json_number(each, "base"), digits,
                json_number(each, "now"), json_number(each, "change_percent"), json_number(each, "p"),
                json_number(each, "p_adjusted"), json_text(each, "verdict"));

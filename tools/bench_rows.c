@@ -1,6 +1,8 @@
 /* Rows of products on standard output: see bench_rows.h. */
 #include "bench_rows.h"
 
+#include "bench_json.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,39 +13,26 @@
 static const char *const columns[] = {"jitgemm", "generic", "cublas", "lt first", "lt best"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static const char *text_of(const cJSON *object, const char *name)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
-    return text ? text : "";
-}
-
-/* NaN where there is none. */
-static double number_of(const cJSON *object, const char *name)
-{
-    const cJSON *number = cJSON_GetObjectItem(object, name);
-    return cJSON_IsNumber(number) ? number->valuedouble : (double)NAN;
-}
-
 static const cJSON *contestant_of(const cJSON *row, const char *name)
 {
     const cJSON *one;
     cJSON_ArrayForEach(one, cJSON_GetObjectItem(row, "contestants"))
-        if (strcmp(text_of(one, "name"), name) == 0) return one;
+        if (strcmp(json_text(one, "name"), name) == 0) return one;
     return NULL;
 }
 
 static double us_of(const cJSON *row, const char *name, const char *figure)
 {
-    return number_of(cJSON_GetObjectItem(contestant_of(row, name), "us"), figure);
+    return json_number(cJSON_GetObjectItem(contestant_of(row, name), "us"), figure);
 }
 
 /* ---- the table ---- */
 
 static void print_heading(bench_rows *rows, const bench_report *r, const cJSON *row)
 {
-    const char *suite = text_of(row, "suite"), *list = text_of(row, "list");
+    const char *suite = json_text(row, "suite"), *list = json_text(row, "list");
     printf("\n%s%s%s, %s, operands %s\n", suite, strcmp(suite, list) ? ": " : "", strcmp(suite, list) ? list : "",
-           text_of(row, "type"), text_of(row, "data"));
+           json_text(row, "type"), json_text(row, "data"));
     if (r->environment.software) {
         printf("  %-*s%14s%12s%12s%11s%10s%7s  %s\n", NAME_WIDTH, "size", "instructions", "load sect.", "store sect.",
                "conflicts", "barriers", "check", "plan");
@@ -76,10 +65,10 @@ static void print_times(const bench_rows *rows, const cJSON *row)
     else printf("%7.1f%%", 100 * spread / p50);
     for (int i = 1; i < COLUMNS; i++)
         if (rows->shown & 1u << i) print_us(row, columns[i]);
-    const double ratio = number_of(row, "ratio"), roofline = number_of(row, "roofline_percent");
-    snprintf(text, sizeof text, "%.2f%s", ratio, number_of(row, "ratio_p") < SURE ? " " : "~");
+    const double ratio = json_number(row, "ratio"), roofline = json_number(row, "roofline_percent");
+    snprintf(text, sizeof text, "%.2f%s", ratio, json_number(row, "ratio_p") < SURE ? " " : "~");
     printf("%8s", isnan(ratio) ? "-" : text);
-    snprintf(text, sizeof text, "%.1f%% %.1s", roofline, text_of(row, "bound"));
+    snprintf(text, sizeof text, "%.1f%% %.1s", roofline, json_text(row, "bound"));
     printf("%10s", isnan(roofline) ? "-" : text);
 }
 
@@ -90,9 +79,10 @@ static void print_counters(const cJSON *row)
         printf("%14s%12s%12s%11s%10s", "refused", "-", "-", "-", "-");
         return;
     }
-    printf("%14.0f%12.0f%12.0f%11.0f%10.0f", number_of(c, "instructions"), number_of(c, "global_load_sectors"),
-           number_of(c, "global_store_sectors"), number_of(c, "shared_load_conflicts") + number_of(c, "shared_store_conflicts"),
-           number_of(c, "barriers"));
+    printf("%14.0f%12.0f%12.0f%11.0f%10.0f", json_number(c, "instructions"), json_number(c, "global_load_sectors"),
+           json_number(c, "global_store_sectors"),
+           json_number(c, "shared_load_conflicts") + json_number(c, "shared_store_conflicts"),
+           json_number(c, "barriers"));
 }
 
 /* Whether `text`, which is lines, has this one. */
@@ -112,7 +102,7 @@ static void print_refusals(bench_rows *rows, const cJSON *row)
     {
         char line[320];
         if (!cJSON_GetObjectItem(one, "refused")) continue;
-        snprintf(line, sizeof line, "%s: %.250s", text_of(one, "name"), text_of(one, "refused"));
+        snprintf(line, sizeof line, "%s: %.250s", json_text(one, "name"), json_text(one, "refused"));
         line[strcspn(line, "\n")] = 0;
         if (has_line(rows->refused, line)) continue;
         const size_t length = strlen(rows->refused);
@@ -124,13 +114,13 @@ static void print_refusals(bench_rows *rows, const cJSON *row)
 static void print_line(bench_rows *rows, const bench_report *r, const cJSON *row)
 {
     const cJSON *errors = cJSON_GetObjectItem(row, "check");
-    const double check = number_of(errors, "reference"), peer = number_of(errors, "peer");
-    printf("  %-*s", NAME_WIDTH, text_of(row, "problem"));
+    const double check = json_number(errors, "reference"), peer = json_number(errors, "peer");
+    printf("  %-*s", NAME_WIDTH, json_text(row, "problem"));
     if (r->environment.software) print_counters(row);
     else print_times(rows, row);
     if (isnan(check)) printf("%7s", "-");
     else printf("%7.2f", check);
-    printf("  %s", text_of(row, "plan"));
+    printf("  %s", json_text(row, "plan"));
     if (check > 1) printf("  WRONG RESULT");
     else if (peer > 1) printf("  (the peer is off by %.0fx)", peer);
     putchar('\n');
@@ -161,16 +151,16 @@ static void print_csv_heading(const bench_report *r)
 
 static void print_csv_line(const bench_report *r, const cJSON *row)
 {
-    printf("%s,", text_of(row, "suite"));
-    bench_report_csv_text(text_of(row, "list")); /* it may be the name of a file */
-    printf(",%s", text_of(row, "problem"));
+    printf("%s,", json_text(row, "suite"));
+    bench_report_csv_text(json_text(row, "list")); /* it may be the name of a file */
+    printf(",%s", json_text(row, "problem"));
     static const char *const sizes[] = {"m", "n", "k", "batch"};
-    for (int i = 0; i < 4; i++) printf(",%.0f", number_of(row, sizes[i]));
-    printf(",%s,%s,%s", text_of(row, "type"), text_of(row, "data"), text_of(row, "kernel"));
+    for (int i = 0; i < 4; i++) printf(",%.0f", json_number(row, sizes[i]));
+    printf(",%s,%s,%s", json_text(row, "type"), json_text(row, "data"), json_text(row, "kernel"));
     if (r->environment.software) {
         const cJSON *c = cJSON_GetObjectItem(row, "counters");
         for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++)
-            print_csv_number(number_of(c, counter_names[i]));
+            print_csv_number(json_number(c, counter_names[i]));
     } else {
         print_csv_number(us_of(row, columns[0], "p50"));
         print_csv_number(us_of(row, columns[0], "p25"));
@@ -179,15 +169,15 @@ static void print_csv_line(const bench_report *r, const cJSON *row)
             if (cJSON_GetObjectItem(contestant_of(row, columns[i]), "refused")) fputs(",refused", stdout);
             else print_csv_number(us_of(row, columns[i], "p50"));
         }
-        printf(",%s", text_of(row, "peer"));
-        print_csv_number(number_of(row, "ratio"));
-        print_csv_number(number_of(row, "ratio_p"));
-        print_csv_number(number_of(row, "roofline_percent"));
-        printf(",%s", text_of(row, "bound"));
+        printf(",%s", json_text(row, "peer"));
+        print_csv_number(json_number(row, "ratio"));
+        print_csv_number(json_number(row, "ratio_p"));
+        print_csv_number(json_number(row, "roofline_percent"));
+        printf(",%s", json_text(row, "bound"));
     }
     const cJSON *check = cJSON_GetObjectItem(row, "check");
-    print_csv_number(number_of(check, "reference"));
-    print_csv_number(number_of(check, "peer"));
+    print_csv_number(json_number(check, "reference"));
+    print_csv_number(json_number(check, "peer"));
     putchar('\n');
 }
 
@@ -198,8 +188,8 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
     char group[sizeof rows->group];
     bench_report_add(r, &r->rows, row);
     if (!row || r->out_of_memory) return;
-    snprintf(group, sizeof group, "%.60s %.60s %.30s %.30s", text_of(row, "suite"), text_of(row, "list"), text_of(row, "type"),
-             text_of(row, "data"));
+    snprintf(group, sizeof group, "%.60s %.60s %.30s %.30s", json_text(row, "suite"), json_text(row, "list"),
+             json_text(row, "type"), json_text(row, "data"));
     if (strcmp(group, rows->group) != 0 && r->format == BENCH_TABLE) {
         print_heading(rows, r, row);
         rows->refused[0] = 0;
@@ -215,7 +205,7 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
 /* How fast a kernel is that gives wrong results means nothing. */
 static int is_wrong(const cJSON *row)
 {
-    return number_of(cJSON_GetObjectItem(row, "check"), "reference") > 1;
+    return json_number(cJSON_GetObjectItem(row, "check"), "reference") > 1;
 }
 
 void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first)
@@ -226,25 +216,25 @@ void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first)
     (void)rows;
     for (int i = first; i < cJSON_GetArraySize(r->rows); i++) {
         const cJSON *row = cJSON_GetArrayItem(r->rows, i);
-        const double ratio = number_of(row, "ratio");
+        const double ratio = json_number(row, "ratio");
         if (isnan(ratio) || ratio <= 0 || is_wrong(row)) continue;
         sum += log(ratio);
         count++;
-        if (!worst || ratio < number_of(worst, "ratio")) worst = row;
-        if (!best || ratio > number_of(best, "ratio")) best = row;
+        if (!worst || ratio < json_number(worst, "ratio")) worst = row;
+        if (!best || ratio > json_number(best, "ratio")) best = row;
         last = row;
     }
     if (count == 0) return;
-    const double mean = exp(sum / count), low = number_of(worst, "ratio"), high = number_of(best, "ratio");
+    const double mean = exp(sum / count), low = json_number(worst, "ratio"), high = json_number(best, "ratio");
     cJSON *summary = cJSON_CreateObject();
-    const int ok = summary && cJSON_AddStringToObject(summary, "suite", text_of(last, "suite")) &&
-                   cJSON_AddStringToObject(summary, "list", text_of(last, "list")) &&
-                   cJSON_AddStringToObject(summary, "type", text_of(last, "type")) &&
+    const int ok = summary && cJSON_AddStringToObject(summary, "suite", json_text(last, "suite")) &&
+                   cJSON_AddStringToObject(summary, "list", json_text(last, "list")) &&
+                   cJSON_AddStringToObject(summary, "type", json_text(last, "type")) &&
                    cJSON_AddNumberToObject(summary, "rows", count) && cJSON_AddNumberToObject(summary, "geomean", mean) &&
                    cJSON_AddNumberToObject(summary, "worst", low) && cJSON_AddNumberToObject(summary, "best", high);
     if (r->format == BENCH_TABLE)
         printf("  best peer / ours, geometric mean of %d: %.2f; worst %.2f (%s), best %.2f (%s)\n", count, mean, low,
-               text_of(worst, "problem"), high, text_of(best, "problem"));
+               json_text(worst, "problem"), high, json_text(best, "problem"));
     if (!ok) {
         cJSON_Delete(summary);
         summary = NULL;
