@@ -14,22 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "status_asserts.h"
 #include "tools/bench_gpu.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static bench_gpu gpu;
-
-static inline void assert_ok(jg_status status)
-{
-    if (status != JG_OK) fail_msg("%s: %s", jg_status_name(status), jg_last_error());
-}
-
-#define assert_fails(call, status, text)                                                               \
-    do {                                                                                               \
-        assert_string_equal(jg_status_name(call), jg_status_name(status));                             \
-        if (!strstr(jg_last_error(), text)) fail_msg("\"%s\" lacks \"%s\"", jg_last_error(), text);    \
-    } while (0)
 
 /* The software GPU lies in the build folder, which is not where this program looks. */
 static inline const char *swgpu_path(void)

@@ -10,25 +10,14 @@
 
 #include "fake_cublas.h"
 #include "reference.h"
+#include "status_asserts.h"
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 #define NEW "libfake_cublas.so"
 #define OLD "libfake_cublas_old.so"
 #define FAKE_WORKSPACE UINT64_C(0x1000) /* never looked into */
 #define FAKE_STREAM ((void *)16)
 
 static fake_cublas *fake;
-
-static inline void assert_ok(jg_status status)
-{
-    if (status != JG_OK) fail_msg("%s: %s", jg_status_name(status), jg_last_error());
-}
-
-#define assert_fails(call, status, text)                                                               \
-    do {                                                                                               \
-        assert_string_equal(jg_status_name(call), jg_status_name(status));                             \
-        if (!strstr(jg_last_error(), text)) fail_msg("\"%s\" lacks \"%s\"", jg_last_error(), text);    \
-    } while (0)
 
 /* ---- products ---- */
 

@@ -265,7 +265,7 @@ static void csv(void **state)
     add("layers", "vit_b16", "2:f16", "'contestants':[" OURS_4_US "]," RIGHT);
     add("layers", "vit_b16", "3:f16", REFUSED("lt best", "a, reason with \\\"commas\\\", not written"));
     add("layers", "vit_b16", "4:f16", "'contestants':[{'name':'jitgemm','refused':'no'}," CUBLAS_5_US "],'check':{}");
-    bench_rows_sum_up(&rows, &r, 0); /* only in the table and the document */
+    bench_rows_sum_up(&r, 0); /* only in the table and the document */
     cJSON_Delete(end());
     assert_has("\nsuite,list,problem,m,n,k,batch,type,data,kernel,jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,"
                "lt_first_us,lt_best_us,peer,ratio,ratio_p,roofline_percent,bound,check_reference,check_peer\n"
@@ -294,7 +294,7 @@ static void json_prints_no_lines(void **state)
     (void)state;
     begin(BENCH_JSON, &here);
     add("layers", "resnet50", "64:f16", usual);
-    bench_rows_sum_up(&rows, &r, 0);
+    bench_rows_sum_up(&r, 0);
     cJSON *document = end();
     assert_string_equal(out, "");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(document, "rows")), 1);
@@ -327,14 +327,14 @@ static void summaries(void **state)
     add_ratio("resnet50", "2:f16", 4);
     add("layers", "resnet50", "3:f16", "'contestants':[" OURS_4_US "]," RIGHT); /* no ratio: it does not count */
     add_ratio("resnet50", "4:f16", 0.5);
-    bench_rows_sum_up(&rows, &r, 0);
+    bench_rows_sum_up(&r, 0);
     const int second = cJSON_GetArraySize(r.rows);
     add_ratio("vit_b16", "5:f16", 9);
     add_ratio("vit_b16", "6:f16", 0.25);
-    bench_rows_sum_up(&rows, &r, second);
+    bench_rows_sum_up(&r, second);
     const int third = cJSON_GetArraySize(r.rows);
     add("layers", "yolo_v8n", "7:f16", "'contestants':[" OURS_4_US "]," RIGHT);
-    bench_rows_sum_up(&rows, &r, third); /* nothing to sum up */
+    bench_rows_sum_up(&r, third); /* nothing to sum up */
     cJSON *document = end();
     assert_has("  best peer / ours, geometric mean of 3: 1.26; worst 0.50 (4:f16), best 4.00 (2:f16)\n");
     assert_has("  best peer / ours, geometric mean of 2: 1.50; worst 0.25 (6:f16), best 9.00 (5:f16)\n");

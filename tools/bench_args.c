@@ -2,6 +2,7 @@
  * it goes are rows of one table. */
 #include "bench_args.h"
 
+#include "bench_drift.h"
 #include "bench_suites.h"
 #include "text.h"
 
@@ -126,7 +127,8 @@ static const struct option_row {
     {"html", PATH, FOR_ALL, AT(html_path), 0, 0, 0, 0},
     {"save", PATH, FOR_ALL, AT(save_path), 0, 0, 0, 0},
     {"against", PATH, FOR_ALL, AT(against_path), 0, 0, 0, 0},
-    {"processes", NUMBER, FOR_ALL, AT(processes), 10, 1000, 10, 10},
+    {"processes", NUMBER, FOR_ALL, AT(processes), BENCH_DRIFT_LEAST_RUNS, 1000, BENCH_DRIFT_LEAST_RUNS,
+     BENCH_DRIFT_LEAST_RUNS},
     {"percent", NUMBER, FOR_ALL, AT(percent), 0, 1000, 3, 3},
     {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
     {"fill", FLAG, FOR_FIRST | FOR_DISPATCH | FOR_COLD, AT(fill), 0, 0, 0, 0},

@@ -171,12 +171,6 @@ static int collect(products *s)
 
 /* ---- the GPU and the library ---- */
 
-static void on_log(void *user, jg_log_level level, const char *text)
-{
-    bench_run *run = user;
-    progress_message(&run->progress, "jitgemm-bench: %s: %s", level == JG_LOG_ERROR ? "error" : "warning", text);
-}
-
 static int open_library(products *s)
 {
     bench_run *run = s->run;
@@ -184,7 +178,7 @@ static int open_library(products *s)
         .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run),
         .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_path = run->cache_path,
-        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
+        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = bench_on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
     run->context = NULL;
     return bench_fail_status(run, run->args.as_arch > 0 ? "--as-arch" : "jg_open");
@@ -413,7 +407,7 @@ static int measure_rows(products *s)
         status = measure_row(s, i);
         const int is_last = i + 1 == s->count || bench_stop_requested() || !same_group(&s->list[i], &s->list[i + 1]);
         if (status == BENCH_EXIT_DONE && is_last) {
-            bench_rows_sum_up(&s->rows, &run->report, first);
+            bench_rows_sum_up(&run->report, first);
             first = cJSON_GetArraySize(run->report.rows);
         }
     }

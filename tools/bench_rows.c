@@ -208,12 +208,11 @@ static int is_wrong(const cJSON *row)
     return json_number(cJSON_GetObjectItem(row, "check"), "reference") > 1;
 }
 
-void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first)
+void bench_rows_sum_up(bench_report *r, int first)
 {
     const cJSON *worst = NULL, *best = NULL, *last = NULL;
     double sum = 0;
     int count = 0;
-    (void)rows;
     for (int i = first; i < cJSON_GetArraySize(r->rows); i++) {
         const cJSON *row = cJSON_GetArrayItem(r->rows, i);
         const double ratio = json_number(row, "ratio");

@@ -17,6 +17,6 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row);
 
 /* Sums up the group of the rows from number `first` of the report on: geometric mean, worst and best ratio, of right results.
  * Nothing where no row has a ratio. */
-void bench_rows_sum_up(bench_rows *rows, bench_report *r, int first);
+void bench_rows_sum_up(bench_report *r, int first);
 
 #endif

@@ -72,7 +72,7 @@ void bench_show_progress(bench_run *run, const char *phase, size_t done, size_t 
     if (done == total) progress_end(&run->progress);
 }
 
-static void on_log(void *user, jg_log_level level, const char *text)
+void bench_on_log(void *user, jg_log_level level, const char *text)
 {
     bench_run *run = user;
     progress_message(&run->progress, "jitgemm-bench: %s: %s", level == JG_LOG_ERROR ? "error" : "warning", text);
@@ -154,7 +154,7 @@ int bench_fill_cache(bench_run *run, const jg_problem *also)
     const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE,
                                 .prewarm = JG_PREWARM_NO_MET, .cache_path = run->cache_path, .nvrtc_path = run->args.nvrtc_path,
                                 .driver_path = run->args.driver_path, .arch = bench_planned_arch(run),
-                                .sm_count = bench_planned_sms(run), .log = on_log, .log_user = run};
+                                .sm_count = bench_planned_sms(run), .log = bench_on_log, .log_user = run};
     const jg_prewarm_options how = {.generic_set = 1, .types = JG_RESIDENT_F32 | JG_RESIDENT_F16, .progress = on_fill_progress,
                                     .user = run};
     jg_context *context;
@@ -174,7 +174,7 @@ int bench_open_library(bench_run *run, const jg_worker_options *worker, double *
 {
     jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_BACKGROUND, .prewarm = JG_PREWARM_NO_MET,
                           .cache_path = run->cache_path, .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path,
-                          .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run), .log = on_log, .log_user = run};
+                          .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run), .log = bench_on_log, .log_user = run};
     if (worker) options.worker = *worker;
     const int64_t before_ns = bench_now_ns();
     if (jg_open(&options, &run->context) != JG_OK) {

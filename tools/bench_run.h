@@ -71,6 +71,9 @@ jg_stats bench_stats_now(bench_run *run);
 /* Begins the report with what is known of the machine, the GPU and the cache file. */
 void bench_begin_report(bench_run *run);
 
+/* A jg_log_fn that tells of the library's warnings and errors on standard error; user is the bench_run. */
+void bench_on_log(void *user, jg_log_level level, const char *text);
+
 /* Shows on a terminal how far a phase is. */
 void bench_show_progress(bench_run *run, const char *phase, size_t done, size_t total);
 
