@@ -1,5 +1,5 @@
-/* The software GPU as jitgemm-bench uses it, for the tests of its parts: opened and started before the first test, and closed after
- * the last, when nothing that was allocated may be left and no kernel may have done what it must not. */
+/* The software GPU as jitgemm-bench uses it, for the tests of its parts: opened and started before the first test, and closed
+ * after the last, when nothing that was allocated may be left and no kernel may have done what it must not. */
 #ifndef JG_TESTS_BENCH_GPU_FIXTURE_H
 #define JG_TESTS_BENCH_GPU_FIXTURE_H
 

@@ -331,6 +331,7 @@ static void summaries(void **state)
     const int second = cJSON_GetArraySize(r.rows);
     add_ratio("vit_b16", "5:f16", 9);
     add_ratio("vit_b16", "6:f16", 0.25);
+    add("layers", "vit_b16", "8:f16", "'contestants':[" OURS_4_US "],'ratio':100,'check':{'reference':1.5}"); /* wrong */
     bench_rows_sum_up(&r, second);
     const int third = cJSON_GetArraySize(r.rows);
     add("layers", "yolo_v8n", "7:f16", "'contestants':[" OURS_4_US "]," RIGHT);

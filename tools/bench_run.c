@@ -174,7 +174,8 @@ int bench_open_library(bench_run *run, const jg_worker_options *worker, double *
 {
     jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_BACKGROUND, .prewarm = JG_PREWARM_NO_MET,
                           .cache_path = run->cache_path, .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path,
-                          .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run), .log = bench_on_log, .log_user = run};
+                          .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run), .log = bench_on_log,
+                          .log_user = run};
     if (worker) options.worker = *worker;
     const int64_t before_ns = bench_now_ns();
     if (jg_open(&options, &run->context) != JG_OK) {
