@@ -262,7 +262,7 @@ typedef struct jg_worker_options {
  *     limits, and the driver compiles the kernels' PTX when they are loaded (about 50 ms each), to try on one chip how
  *     another one's kernels do.
  * sm_count: number of multiprocessors to plan for, e.g. those of a green context; 0: the device's; on the cpu device
- *     the arch table's. At most the device's.
+ *     the arch table's. On a CUDA device at most its own.
  * cache_path: cache file; null: $JITGEMM_CACHE, else ${XDG_CACHE_HOME:-$HOME/.cache}/jitgemm/kernels.db;
  *     "" : memory only.
  * cache_max_bytes: cap of the cache file's content; 0: 256 MiB.
