@@ -12,11 +12,12 @@
  *
  *     C = alpha * op_a(A) * op_b(B) + beta * C
  *
- * op_a(A) is m x k, op_b(B) is k x n and C is m x n. Products are accumulated in float32, in
- * ascending k: one by one with IEEE fused multiply-adds for f32, and 16 at a time by the tensor cores,
- * in the hardware's own order and rounding, for f16 and bf16 on sm_80 and up. alpha and beta are applied
- * in float32; the result is rounded once, to nearest even, to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or k = 0 never reads A or B;
- * m, n or batch = 0 does nothing.
+ * op_a(A) is m x k, op_b(B) is k x n and C is m x n. By default products are accumulated in float32 (integers exactly, in
+ * int32), in ascending k: one by one with IEEE fused multiply-adds for f32, and 16 at a time by the tensor cores,
+ * in the hardware's own order and rounding, for 16-bit and 8-bit floats on sm_80 and up; see JG_MATH_DEFAULT and its
+ * alternatives. alpha, beta and whatever else is fused into the product (JG_EPILOGUE_BIAS_N ...) are applied
+ * in float32; the result is rounded once, to nearest even, to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or
+ * k = 0 never reads A or B; m, n or batch = 0 does nothing.
  *
  * Never wait. A size that was never met runs at once on a generic kernel that jg_open has loaded; a worker thread makes the
  * kernel for that size, and jg_poll, called where a wait does no harm, puts it in place. Both give the same bits. See
@@ -104,11 +105,85 @@ JG_API const char *jg_version(void);
  * Tier 1: simple
  * ------------------------------------------------------------------------------------------- */
 
-/* Element types. JG_DEFAULT_TYPE: f32 for A, the type of A for B and for C. */
-typedef enum jg_type { JG_DEFAULT_TYPE = 0, JG_F32 = 1, JG_F16 = 2, JG_BF16 = 3 } jg_type;
+/* Element types.
+ * S4: two in a byte, two's complement, -8 to 7; of a row (column) the element with the even index is in the low half.
+ *     Leading dimensions and strides of such a matrix are even, so that rows begin at bytes; see jg_pack_s4.
+ * E4M3: 8-bit float with 4 bits of exponent, no infinity, largest 448.   E5M2: with 5 and 2 bits, largest 57344.
+ * JG_DEFAULT_TYPE: f32 for A; the type of A for B; for C the type of A where that is a float of 16 or 32 bits, s32 where A and B
+ *     are integers, f32 for 8-bit floats; the type of the other operand where A or B is a weight. */
+typedef enum jg_type {
+    JG_DEFAULT_TYPE = 0,
+    JG_F32 = 1,
+    JG_F16 = 2,
+    JG_BF16 = 3,
+    JG_S8 = 4,
+    JG_U8 = 5,
+    JG_S4 = 6,
+    JG_S32 = 7,
+    JG_E4M3 = 8,
+    JG_E5M2 = 9
+} jg_type;
 
-/* Supported combinations (A x B -> C): f32 x f32 -> f32; f16 x f16 -> f16, bf16 or f32;
- * bf16 x bf16 -> f16, bf16 or f32. Accumulation is float32 in all of them; TF32 is never used. */
+/* Supported combinations of A x B, in either order:
+ *     f32 x f32    f16 x f16    bf16 x bf16
+ *     s8 or u8 x s8 or u8    s4 x s4                  exact, in int32 (modulo 2^32: k up to 33,025 for u8 x u8 cannot overflow)
+ *     f16 or bf16 x s8 or s4                          the integers are weights: see jg_problem.group_k
+ *     e4m3 or e5m2 x e4m3 or e5m2
+ * C is any type but s4; s32 only where A and B are integers. On architectures whose tensor cores lack a type, elements are widened
+ * on their way (8-bit floats and weights to f16 or bf16, s4 to s8, all of them exactly), or multiplied on the CUDA cores (sm_75). */
+
+/* How products are added up: jg_problem.math is one of these modes, or'ed with any of the two flags.
+ * DEFAULT: float32 with fused multiply-adds; TF32 is never used. Integers are exact in every mode.
+ * TF32: f32 only, sm_80 and up. Elements of A and B are rounded to 11 significant bits.
+ * F32_3XTF32: f32 only, sm_80 and up. float32 accuracy out of three tf32 products for each of f32, from the elements' split into
+ *     a rounded part and the rest. Infinities in A or B may give NaN.
+ * STRICT: each product is rounded to float32, then added to the sum, which begins at +0, in ascending k, and so are alpha and
+ *     beta applied: the bits are those of the plain C loop built with -ffp-contract=off. Runs on the CUDA cores.
+ * F16: f16 x f16 only, sm_80 and up. Sums are kept in f16: twice as fast on some chips, and overflow at 65520.
+ * FLUSH: denormal elements of A, B, C and the residual are read as zero, denormal results are written as zero, each with
+ *     its sign. On the CUDA cores float32 arithmetic flushes too.
+ * SANITIZE: NaN and infinity in A, B, C and the residual are read as 0; results in f16 saturate at 65504. */
+#define JG_MATH_DEFAULT 0u
+#define JG_MATH_TF32 1u
+#define JG_MATH_F32_3XTF32 2u
+#define JG_MATH_STRICT 3u
+#define JG_MATH_F16 4u
+#define JG_MATH_FLUSH 0x10u
+#define JG_MATH_SANITIZE 0x20u
+
+/* What is fused into the product: jg_problem.epilogue is made of these flags, and the data they name is in jg_operands.
+ * An element of C comes about in this order, each step only if asked for and each in float32, rounded to nearest even:
+ *     f = alpha * scale[0] * scale_m[i] * scale_n[j]         from left to right
+ *     x = f * sum                                            or fma(f, sum, beta * C[i][j]) where beta is not 0
+ *     x = x + bias_m[i]       x = x + bias_n[j]       x = x + residual[i][j]  (RESIDUAL)
+ *     x = activation(x)
+ *     x = x + residual[i][j]  (RESIDUAL_AFTER)
+ *     x = x * out_scale + out_zero                           two roundings (REQUANTIZE)
+ *     C[i][j] = x, rounded to nearest even. Integers saturate and NaN becomes 0; e4m3 and e5m2 saturate and keep NaN.
+ * JG_MATH_STRICT multiplies and adds in two roundings where it says fma. Sums of integers are rounded to float32 first, but
+ * for C of s32 with no flag, no activation, alpha = 1 and beta = 0 or 1, where all is done in int32. */
+#define JG_EPILOGUE_SCALE 1u           /* scale: one float */
+#define JG_EPILOGUE_SCALE_M 2u         /* scale_m: m floats, one a row */
+#define JG_EPILOGUE_SCALE_N 4u         /* scale_n: n floats, one a column */
+#define JG_EPILOGUE_BIAS_M 8u          /* bias_m: m elements of type_bias, one a row */
+#define JG_EPILOGUE_BIAS_N 16u         /* bias_n: n elements of type_bias, one a column */
+#define JG_EPILOGUE_RESIDUAL 32u       /* residual: a matrix like C, added before the activation */
+#define JG_EPILOGUE_RESIDUAL_AFTER 64u /* the same, added after it; not both */
+#define JG_EPILOGUE_REQUANTIZE 128u    /* out_scale, out_zero */
+
+/* relu: max(x, 0), relu6: min(max(x, 0), 6), clamp: min(max(x, clamp_low), clamp_high), each of NaN being NaN;
+ * sigmoid: 1 / (1 + e^-x), silu: x * sigmoid(x), gelu_erf: x / 2 * (1 + erf(x / sqrt 2)),
+ * gelu_tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). */
+typedef enum jg_activation {
+    JG_ACTIVATION_NONE = 0,
+    JG_ACTIVATION_RELU = 1,
+    JG_ACTIVATION_RELU6 = 2,
+    JG_ACTIVATION_CLAMP = 3,
+    JG_ACTIVATION_GELU_TANH = 4,
+    JG_ACTIVATION_GELU_ERF = 5,
+    JG_ACTIVATION_SILU = 6,
+    JG_ACTIVATION_SIGMOID = 7
+} jg_activation;
 
 /* N: the operand as stored. T: its transpose. */
 typedef enum jg_op { JG_N = 0, JG_T = 1 } jg_op;
@@ -153,6 +228,12 @@ typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPIL
  *     stride_c >= rows * ldc (columns * ldc if column-major).
  * align_bytes: for plans and prewarming, a promise that a, b and c are multiples of this power of
  *     two; 0 means 16. jg_gemm looks at the pointers instead and ignores it.
+ * math, epilogue, activation: how sums are made and what is fused in; see there.
+ * type_bias: of bias_m and bias_n: f32 (the default), f16 or bf16.
+ * ld_residual, stride_residual: of the residual, which has C's type and order; 0: ldc, and for the stride one residual for all items.
+ * group_k: only where one operand is f16 or bf16 and the other, the weights, s8 or s4. 0: weights are the integers as they are.
+ *     32, 64 or 128: so many neighbours along k share a scale, of the other operand's type, and if zero_points is 1 an int8
+ *     zero point: a weight is (q - zero) * scale, rounded to the other operand's type. See jg_operands.group_scales.
  * dynamic: dimensions that change from call to call (a moving batch size as m): they stay launch parameters of the
  *     specialised kernel, as does a leading dimension that follows one of them, so that not every value makes a kernel. */
 typedef struct jg_problem {
@@ -166,6 +247,12 @@ typedef struct jg_problem {
     uint32_t align_bytes;
     uint32_t dynamic;   /* JG_DYNAMIC_ flags */
     jg_compile compile; /* what this call may do on a miss; JG_COMPILE_DEFAULT: as the context's options say */
+    uint32_t math;      /* a JG_MATH_ mode and flags */
+    uint32_t epilogue;  /* JG_EPILOGUE_ flags */
+    jg_activation activation;
+    jg_type type_bias;
+    uint32_t group_k, zero_points;
+    int64_t ld_residual, stride_residual;
     uint32_t reserved;  /* must be 0 */
 } jg_problem;
 
@@ -175,12 +262,23 @@ typedef struct jg_problem {
  *     alignment works; 16 bytes with leading dimensions that are multiples of 16 bytes is fastest.
  *     A null pointer is accepted where nothing is read or written. C may not overlap A or B.
  * alpha, beta: host pointers, read before the call returns; null means 1 and 0.
+ * scale ... residual: device pointers as a, b, c; each is read only if the problem's epilogue has its flag. All items of a batch
+ *     share scales and biases.
+ * group_scales, group_zeros: device pointers; read only if group_k is set. With g = ceil(k / group_k) and x = n where B is
+ *     the weights, m where A is: g x x elements, row-major, that of weight (kk, j) or (i, kk) at [kk / group_k][j or i]. Items of a
+ *     batch have theirs one after the other, unless the weights' stride is 0.
+ * clamp_low, clamp_high, out_scale, out_zero: values, for JG_ACTIVATION_CLAMP and JG_EPILOGUE_REQUANTIZE.
  * stream: a CUstream (or cudaStream_t); null is the legacy default stream. Ignored on the cpu device. */
 typedef struct jg_operands {
     const void *a, *b;
     void *c;
     const float *alpha, *beta;
     void *stream;
+    const float *scale, *scale_m, *scale_n;
+    const void *bias_m, *bias_n, *residual;
+    const void *group_scales;
+    const int8_t *group_zeros;
+    float clamp_low, clamp_high, out_scale, out_zero;
 } jg_operands;
 
 /* Which device a context works on.
@@ -229,6 +327,12 @@ typedef void (*jg_trace_fn)(void *user, const jg_trace *trace);
 #define JG_RESIDENT_F32 (1u << JG_F32)
 #define JG_RESIDENT_F16 (1u << JG_F16)
 #define JG_RESIDENT_BF16 (1u << JG_BF16)
+#define JG_RESIDENT_S8 (1u << JG_S8)     /* s8 x s8 */
+#define JG_RESIDENT_U8 (1u << JG_U8)     /* u8 x s8 and s8 x u8 */
+#define JG_RESIDENT_S4 (1u << JG_S4)     /* s4 x s4 */
+#define JG_RESIDENT_E4M3 (1u << JG_E4M3) /* e4m3 x e4m3 */
+#define JG_RESIDENT_TF32 (1u << 16)      /* f32 with JG_MATH_TF32 */
+#define JG_RESIDENT_3XTF32 (1u << 17)    /* f32 with JG_MATH_F32_3XTF32 */
 #define JG_RESIDENT_NONE (1u << 31)
 
 /* For jg_options.prewarm. */
@@ -332,6 +436,24 @@ JG_API jg_status jg_close(jg_context *context);
  * UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const jg_operands *operands);
 
+/* One product of a grouped call. bias: bias_m or bias_n if the epilogue has one of them. Leading dimensions of 0: densely packed. */
+typedef struct jg_group_item {
+    int64_t m, n, k;
+    int64_t lda, ldb, ldc;
+    const void *a, *b;
+    void *c;
+    const void *bias;
+} jg_group_item;
+
+/* Computes many products of different sizes in one launch (one for every 32 of them). `common` gives what they share: types, ops,
+ * order, math, epilogue (scale, one bias, REQUANTIZE), activation; its sizes, leading dimensions, strides and group_k must be 0.
+ * `shared` gives alpha, beta, scale, clamps and the stream; its matrices must be null. Each product has the bits that jg_gemm gives it.
+ * Runs on generic kernels alone, so that no size is ever waited for; these are made, and a call may wait, as jg_compile says.
+ * Items whose matrices overlap are computed in no particular order. Errors: as jg_gemm; a text that is about one item names it.
+ * On error no product has been enqueued, unless the launch of a later part failed. */
+JG_API jg_status jg_gemm_grouped(jg_context *context, const jg_problem *common, const jg_operands *shared, const jg_group_item *items,
+                                 size_t count);
+
 /* Where jg_alloc takes memory from. On the cpu device both are host memory. */
 typedef enum jg_memory { JG_DEVICE_MEMORY = 0, JG_HOST_MEMORY = 1 } jg_memory;
 
@@ -350,6 +472,21 @@ JG_API jg_status jg_copy(jg_context *context, void *destination, const void *sou
 /* Blocks until all work queued on `stream` is done. Reports errors of earlier launches.
  * Errors: NULL, DEVICE, NO_MEMORY, DEVICE_LOST. */
 JG_API jg_status jg_synchronize(jg_context *context, void *stream);
+
+/* Bytes of `elements` neighbours of a type; 0 for an unknown type or if negative. */
+JG_API int64_t jg_type_bytes(jg_type type, int64_t elements);
+
+/* The leading dimension that is good for rows (columns) of `length` elements: the least that is no less and makes each begin
+ * at a multiple of 16 bytes, and of 128 bytes from 1024 bytes on. 0 for an unknown type or if negative. */
+JG_API int64_t jg_good_ld(jg_type type, int64_t length);
+
+/* Packs rows x cols values of -8 to 7, row-major, row i at source + i * ld_source, as s4: row i at byte i * ld / 2 of destination. ld must
+ * be even and no less than cols; with odd cols the last byte's upper half is 0. The two must not overlap.
+ * Errors: NULL, SIZE, LEADING_DIMENSION, VALUE (naming the element out of range; nothing is written). */
+JG_API jg_status jg_pack_s4(const int8_t *source, int64_t ld_source, int64_t rows, int64_t cols, void *destination, int64_t ld);
+
+/* The reverse. Errors: NULL, SIZE, LEADING_DIMENSION. */
+JG_API jg_status jg_unpack_s4(const void *source, int64_t ld, int64_t rows, int64_t cols, int8_t *destination, int64_t ld_destination);
 
 /* ---------------------------------------------------------------------------------------------
  * Tier 2: plans
@@ -428,9 +565,13 @@ JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem,
 /* Reads a problem text:
  *     SIZE[:WORD]...
  *     SIZE   N | MxNxK | MxNxKxBATCH            N means NxNxN
- *     WORD   TYPE | OP | row | col | generic | specialised
- *            | lda=E | ldb=E | ldc=E | sa=E | sb=E | sc=E | align=BYTES | dyn=D
- *     TYPE   A | A-C | A.B-C    with f32, f16, bf16;    OP   nn | nt | tn | tt
+ *     WORD   TYPE | OP | row | col | generic | specialised | MATH | FUSED
+ *            | lda=E | ldb=E | ldc=E | ldr=E | sa=E | sb=E | sc=E | sr=E | align=BYTES | dyn=D | group=G | zeros
+ *     TYPE   A | A-C | A.B-C    with f32, f16, bf16, s8, u8, s4, s32, e4m3, e5m2;    OP   nn | nt | tn | tt
+ *     MATH   tf32 | 3xtf32 | strict | f16acc, and by themselves flush, sanitize
+ *     FUSED  scale | scale_m | scale_n | bias_m | bias_n | residual | residual_after | requantize | bias=TYPE
+ *            | relu | relu6 | clamp | gelu_tanh | gelu_erf | silu | sigmoid
+ *     G      32 | 64 | 128
  *     D      some of the letters m, n, k, b, each once: the dynamic dimensions (b: the batch), for JG_DYNAMIC_ flags
  * e.g. "1024", "196x768x768:f16", "17x768x768:f16:dyn=m", "197x197x64x12:f16-f32:nt:sa=64:lda=768". Words not given keep
  * what *problem holds on entry, so it gives the defaults. Where batch > 1 and no stride is given,
@@ -438,8 +579,10 @@ JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem,
  * Errors: NULL, PARSE, and those of a bad problem. */
 JG_API jg_status jg_problem_parse(const char *text, jg_problem *problem);
 
+#define JG_PROBLEM_TEXT_BYTES 512
+
 /* Writes the text form of a problem, which parses back to an equal problem; defaults are left out.
- * As snprintf for `size` and `length`. 256 bytes are always enough. Errors: NULL, TYPE, VALUE ... as jg_gemm. */
+ * As snprintf for `size` and `length`. JG_PROBLEM_TEXT_BYTES are always enough. Errors: NULL, TYPE, VALUE ... as jg_gemm. */
 JG_API jg_status jg_problem_format(const jg_problem *problem, char *text, size_t size, size_t *length);
 
 /* ---------------------------------------------------------------------------------------------

@@ -153,8 +153,11 @@ static view view_of(const void *data, uint8_t type, uint8_t op, int64_t ld, int6
     return v;
 }
 
-jg_status cpu_gemm(const problem *p, const void *a, const void *b, void *c, float alpha, float beta)
+jg_status cpu_gemm(const problem *p, const operands *o)
 {
+    const void *a = o->a, *b = o->b;
+    void *c = o->c;
+    const float alpha = o->alpha, beta = o->beta;
     if (problem_is_empty(p)) return JG_OK;
     int64_t depth = alpha == 0 ? 0 : p->k;
     tile t;

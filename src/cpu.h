@@ -2,12 +2,11 @@
 #ifndef JG_CPU_H
 #define JG_CPU_H
 
-#include "problem.h"
+#include "operands.h"
 
-/* Computes C = alpha op(A) op(B) + beta C for every batch item of a canonical problem; `a` is the canonical A
- * (the caller's B where p->swapped). The pointers are host memory, aligned to their elements; one that is not read
- * by the BLAS rules may be null. Blocks until done; allocates nothing; uses about 48 KiB of stack. Thread-safe.
- * Always JG_OK: p has been checked. */
-jg_status cpu_gemm(const problem *p, const void *a, const void *b, void *c, float alpha, float beta);
+/* Computes a canonical problem, with all that is fused in, for every batch item. The pointers are host memory, aligned to their
+ * elements, and have been checked (operands_check); one that is not read by the BLAS rules may be null. Blocks until done;
+ * allocates nothing; uses about 48 KiB of stack. Thread-safe. Always JG_OK: p has been checked. */
+jg_status cpu_gemm(const problem *p, const operands *o);
 
 #endif

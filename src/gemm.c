@@ -314,8 +314,8 @@ HOT static uint32_t alignment_of(const operands *o)
 
 HOT static jg_status check_operands(const problem *p, const operands *o)
 {
-    const unsigned in_bytes = (unsigned)type_bytes((jg_type)p->type_a), out_bytes = (unsigned)type_bytes((jg_type)p->type_c);
-    return operands_check(o, in_bytes, in_bytes, out_bytes);
+    return operands_check(p, o, (unsigned)type_bytes((jg_type)p->type_a), (unsigned)type_bytes((jg_type)p->type_b),
+                          (unsigned)type_bytes((jg_type)p->type_c));
 }
 
 /* A call like one that this thread made not long ago. *done is 0 if it is not quite that. */
@@ -355,7 +355,7 @@ static jg_status call_afresh(jg_context *c, const jg_problem *in, const jg_opera
     if (problem_is_empty(&p)) return JG_OK;
     const operands o = operands_canonicalise(&p, data);
     RETURN_IF_ERROR(check_operands(&p, &o));
-    if (context_is_cpu(c)) return cpu_gemm(&p, o.a, o.b, o.c, o.alpha, o.beta);
+    if (context_is_cpu(c)) return cpu_gemm(&p, &o);
 
     const uint32_t alignment = alignment_of(&o);
     const problem_key key = key_of(&p, alignment);

@@ -6,7 +6,7 @@
 
 HOT operands operands_canonicalise(const problem *p, const jg_operands *in)
 {
-    operands o = {in->a, in->b, in->c, in->alpha ? *in->alpha : 1.0f, in->beta ? *in->beta : 0.0f, "a", "b"};
+    operands o = {in->a, in->b, in->c, in->alpha ? *in->alpha : 1.0f, in->beta ? *in->beta : 0.0f, "a", "b", in};
     if (p->swapped) {
         o.a = in->b;
         o.b = in->a;
@@ -37,9 +37,51 @@ HOT static jg_status check_pointer(const char *name, const void *pointer, unsign
     return JG_OK;
 }
 
-HOT jg_status operands_check(const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
+fused_operands operands_fused(const problem *p, const operands *o)
+{
+    const jg_operands *in = o->given;
+    const int swapped = p->swapped;
+    return (fused_operands){
+        .scale = in->scale,
+        .scale_m = swapped ? in->scale_n : in->scale_m,
+        .scale_n = swapped ? in->scale_m : in->scale_n,
+        .bias_m = swapped ? in->bias_n : in->bias_m,
+        .bias_n = swapped ? in->bias_m : in->bias_n,
+        .residual = in->residual,
+        .group_scales = in->group_scales,
+        .group_zeros = in->group_zeros,
+        .clamp_low = in->clamp_low,
+        .clamp_high = in->clamp_high,
+        .out_scale = in->out_scale,
+        .out_zero = in->out_zero,
+    };
+}
+
+static jg_status check_fused(const problem *p, const operands *o)
+{
+    const jg_operands *in = o->given;
+    /* The caller's flags, by the caller's names. */
+    const unsigned flags = p->swapped ? problem_transposed_epilogue(p->epilogue) : p->epilogue;
+    const unsigned bias = (unsigned)type_bytes((jg_type)p->type_bias), residual = (unsigned)type_bytes((jg_type)p->type_c);
+    const int reads = operands_read_ab(o) && p->group_k;
+    RETURN_IF_ERROR(check_pointer("scale", in->scale, 4, flags & JG_EPILOGUE_SCALE));
+    RETURN_IF_ERROR(check_pointer("scale_m", in->scale_m, 4, flags & JG_EPILOGUE_SCALE_M));
+    RETURN_IF_ERROR(check_pointer("scale_n", in->scale_n, 4, flags & JG_EPILOGUE_SCALE_N));
+    RETURN_IF_ERROR(check_pointer("bias_m", in->bias_m, bias, flags & JG_EPILOGUE_BIAS_M));
+    RETURN_IF_ERROR(check_pointer("bias_n", in->bias_n, bias, flags & JG_EPILOGUE_BIAS_N));
+    RETURN_IF_ERROR(check_pointer("residual", in->residual, residual, flags & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)));
+    RETURN_IF_ERROR(check_pointer("group_scales", in->group_scales, 2, reads));
+    RETURN_IF_ERROR(check_pointer("group_zeros", in->group_zeros, 1, reads && p->zero_points));
+    if (p->activation == JG_ACTIVATION_CLAMP && !(in->clamp_low <= in->clamp_high))
+        return status_set(JG_ERR_VALUE, "operands.clamp_low = %g must not be above clamp_high = %g", (double)in->clamp_low,
+                          (double)in->clamp_high);
+    return JG_OK;
+}
+
+HOT jg_status operands_check(const problem *p, const operands *o, unsigned need_a, unsigned need_b, unsigned need_c)
 {
     RETURN_IF_ERROR(check_pointer(o->name_a, o->a, need_a, operands_read_ab(o)));
     RETURN_IF_ERROR(check_pointer(o->name_b, o->b, need_b, operands_read_ab(o)));
+    if (problem_is_fused(p)) RETURN_IF_ERROR(check_fused(p, o));
     return check_pointer("c", o->c, need_c, 1);
 }

@@ -20,8 +20,9 @@ struct jg_plan {
 /* What the kernel counts on, which can be less than what was promised. Another may take a fallback's place. */
 static void set_needs(jg_plan *pl)
 {
-    const unsigned in = (unsigned)type_bytes((jg_type)pl->problem.type_a), out = (unsigned)type_bytes((jg_type)pl->problem.type_c);
-    pl->need_a = pl->need_b = in;
+    const unsigned out = (unsigned)type_bytes((jg_type)pl->problem.type_c);
+    pl->need_a = (unsigned)type_bytes((jg_type)pl->problem.type_a);
+    pl->need_b = (unsigned)type_bytes((jg_type)pl->problem.type_b);
     pl->need_c = out;
     if (!pl->entry) return;
     const dispatch *d = lru_value(pl->entry);
@@ -64,8 +65,8 @@ HOT jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
     const problem *p = &pl->problem;
     if (problem_is_empty(p)) return JG_OK;
     const operands o = operands_canonicalise(p, data);
-    RETURN_IF_ERROR(operands_check(&o, pl->need_a, pl->need_b, pl->need_c));
-    if (!pl->entry) return cpu_gemm(p, o.a, o.b, o.c, o.alpha, o.beta);
+    RETURN_IF_ERROR(operands_check(p, &o, pl->need_a, pl->need_b, pl->need_c));
+    if (!pl->entry) return cpu_gemm(p, &o);
     return gemm_launch(pl->context, pl->entry, &o, data->stream, NULL);
 }
 

@@ -12,29 +12,67 @@
 #define ALIGN_USED 16u /* the widest load that kernels use; a stronger promise makes no difference */
 
 /* Its bytes can be a key only if none of them is padding. */
-_Static_assert(sizeof(problem) == 96, "struct problem has padding");
+_Static_assert(sizeof(problem) == 112, "struct problem has padding");
+
+enum { FLOATING, INTEGER };
 
 /* By jg_type. */
 static const struct {
     const char *name;
-    size_t bytes;
-} types[] = {[JG_F32] = {"f32", 4}, [JG_F16] = {"f16", 2}, [JG_BF16] = {"bf16", 2}};
-
-/* The supported combinations, A x B -> C. */
-static const uint8_t combinations[][3] = {
-    {JG_F32, JG_F32, JG_F32},
-    {JG_F16, JG_F16, JG_F16},
-    {JG_F16, JG_F16, JG_F32},
-    {JG_F16, JG_F16, JG_BF16},
-    {JG_BF16, JG_BF16, JG_BF16},
-    {JG_BF16, JG_BF16, JG_F32},
-    {JG_BF16, JG_BF16, JG_F16},
+    unsigned bits;
+    int kind;
+} types[] = {
+    [JG_F32] = {"f32", 32, FLOATING}, [JG_F16] = {"f16", 16, FLOATING}, [JG_BF16] = {"bf16", 16, FLOATING},
+    [JG_S8] = {"s8", 8, INTEGER},     [JG_U8] = {"u8", 8, INTEGER},     [JG_S4] = {"s4", 4, INTEGER},
+    [JG_S32] = {"s32", 32, INTEGER},  [JG_E4M3] = {"e4m3", 8, FLOATING}, [JG_E5M2] = {"e5m2", 8, FLOATING},
 };
-#define COMBINATIONS (sizeof combinations / sizeof combinations[0])
+
+/* The supported pairs of A x B, in either order. The first of those that differ as little from what was asked is named to the
+ * caller, so common ones come first. */
+static const uint8_t pairs[][2] = {
+    {JG_F32, JG_F32}, {JG_F16, JG_F16},   {JG_BF16, JG_BF16}, {JG_S8, JG_S8},     {JG_U8, JG_S8},     {JG_F16, JG_S8},   {JG_F16, JG_S4},
+    {JG_BF16, JG_S8}, {JG_BF16, JG_S4},   {JG_S4, JG_S4},     {JG_U8, JG_U8},     {JG_E4M3, JG_E4M3}, {JG_E4M3, JG_E5M2},
+    {JG_E5M2, JG_E5M2},
+};
+#define PAIRS (sizeof pairs / sizeof pairs[0])
+
+HOT unsigned type_bits(jg_type type)
+{
+    return (unsigned)type < sizeof types / sizeof types[0] ? types[type].bits : 0;
+}
 
 HOT size_t type_bytes(jg_type type)
 {
-    return (unsigned)type < sizeof types / sizeof types[0] ? types[type].bytes : 0;
+    return (type_bits(type) + 7) / 8;
+}
+
+int64_t type_row_bytes(jg_type type, int64_t elements)
+{
+    return type == JG_S4 ? elements / 2 + elements % 2 : elements * (int64_t)type_bytes(type);
+}
+
+int type_is_integer(jg_type type)
+{
+    return type_bits(type) && types[type].kind == INTEGER;
+}
+
+static int is_half(jg_type type)
+{
+    return type == JG_F16 || type == JG_BF16;
+}
+
+int problem_is_weights(const problem *p, int operand_b)
+{
+    const jg_type own = (jg_type)(operand_b ? p->type_b : p->type_a), other = (jg_type)(operand_b ? p->type_a : p->type_b);
+    return type_is_integer(own) && is_half(other);
+}
+
+jg_type problem_multiply_type(const problem *p)
+{
+    const jg_type a = (jg_type)p->type_a, b = (jg_type)p->type_b;
+    if (a == JG_F32) return JG_F32;
+    if (type_is_integer(a) && type_is_integer(b)) return JG_S8;
+    return a == JG_BF16 || b == JG_BF16 ? JG_BF16 : JG_F16;
 }
 
 const char *type_name(jg_type type)
@@ -47,30 +85,37 @@ int problem_is_empty(const problem *p)
     return p->m == 0 || p->n == 0 || p->batch == 0;
 }
 
+#define EPILOGUE_ALL 0xffu
+#define GROUPS (32u | 64u | 128u)
+
 /* Whether all values are known: what nearly every call comes to, at the price of a few comparisons. */
 static int values_are_known(const jg_problem *in)
 {
-    return ((uint32_t)in->type_a <= JG_BF16) & ((uint32_t)in->type_b <= JG_BF16) & ((uint32_t)in->type_c <= JG_BF16) &
+    return ((uint32_t)in->type_a <= LAST_TYPE) & ((uint32_t)in->type_b <= LAST_TYPE) & ((uint32_t)in->type_c <= LAST_TYPE) &
            ((uint32_t)in->op_a <= JG_T) & ((uint32_t)in->op_b <= JG_T) & ((uint32_t)in->order <= JG_COL_MAJOR) &
            ((uint32_t)in->form <= JG_FORM_SPECIALISED) & (in->dynamic <= DYNAMIC_ALL) &
            ((uint32_t)in->compile <= JG_COMPILE_BACKGROUND) & (in->reserved == 0) & (in->align_bytes <= ALIGN_LIMIT) &
-           ((in->align_bytes & (in->align_bytes - 1)) == 0);
+           ((in->align_bytes & (in->align_bytes - 1)) == 0) & ((in->math & MATH_MODE) <= JG_MATH_F16) &
+           ((in->math & ~(MATH_MODE | MATH_FLAGS)) == 0) & (in->epilogue <= EPILOGUE_ALL) &
+           ((uint32_t)in->activation <= JG_ACTIVATION_SIGMOID) & ((uint32_t)in->type_bias <= JG_BF16) &
+           ((in->group_k & ~GROUPS) == 0) & ((in->group_k & (in->group_k - 1)) == 0) & (in->zero_points <= 1);
 }
 
 /* Enumerations, flags and the alignment promise: which value is not known, and what would be. */
 static jg_status check_values(const jg_problem *in)
 {
     if (values_are_known(in)) return JG_OK;
-    static const char a_type[] = "JG_F32, JG_F16, JG_BF16 or JG_DEFAULT_TYPE", an_op[] = "JG_N or JG_T";
+    static const char a_type[] = "JG_F32, JG_F16, JG_BF16, JG_S8, JG_U8, JG_S4, JG_E4M3, JG_E5M2 or JG_DEFAULT_TYPE", an_op[] = "JG_N or JG_T";
     const struct {
         const char *member;
         uint32_t value, last;
         jg_status status;
         const char *right;
     } rules[] = {
-        {"type_a", in->type_a, JG_BF16, JG_ERR_TYPE, a_type},
-        {"type_b", in->type_b, JG_BF16, JG_ERR_TYPE, a_type},
-        {"type_c", in->type_c, JG_BF16, JG_ERR_TYPE, a_type},
+        {"type_a", in->type_a, LAST_TYPE, JG_ERR_TYPE, a_type},
+        {"type_b", in->type_b, LAST_TYPE, JG_ERR_TYPE, a_type},
+        {"type_c", in->type_c, LAST_TYPE, JG_ERR_TYPE, a_type},
+        {"type_bias", in->type_bias, JG_BF16, JG_ERR_TYPE, "JG_F32, JG_F16, JG_BF16 or JG_DEFAULT_TYPE"},
         {"op_a", in->op_a, JG_T, JG_ERR_VALUE, an_op},
         {"op_b", in->op_b, JG_T, JG_ERR_VALUE, an_op},
         {"order", in->order, JG_COL_MAJOR, JG_ERR_VALUE, "JG_ROW_MAJOR or JG_COL_MAJOR"},
@@ -78,6 +123,11 @@ static jg_status check_values(const jg_problem *in)
         {"dynamic", in->dynamic, DYNAMIC_ALL, JG_ERR_VALUE, "any of JG_DYNAMIC_M, _N, _K and _BATCH, or 0"},
         {"compile", in->compile, JG_COMPILE_BACKGROUND, JG_ERR_VALUE,
          "JG_COMPILE_DEFAULT, JG_COMPILE_WAIT, JG_COMPILE_NEVER or JG_COMPILE_BACKGROUND"},
+        {"math, of which the mode,", in->math & MATH_MODE, JG_MATH_F16, JG_ERR_VALUE, "JG_MATH_DEFAULT, _TF32, _F32_3XTF32, _STRICT or _F16"},
+        {"math, but for mode, FLUSH and SANITIZE,", in->math & ~(MATH_MODE | MATH_FLAGS), 0, JG_ERR_VALUE, "a JG_MATH_ mode and flags"},
+        {"epilogue", in->epilogue, EPILOGUE_ALL, JG_ERR_VALUE, "JG_EPILOGUE_ flags"},
+        {"activation", in->activation, JG_ACTIVATION_SIGMOID, JG_ERR_VALUE, "a jg_activation"},
+        {"zero_points", in->zero_points, 1, JG_ERR_VALUE, "0 or 1"},
         {"reserved", in->reserved, 0, JG_ERR_VALUE, "0 (zero-initialise the struct)"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
@@ -87,41 +137,93 @@ static jg_status check_values(const jg_problem *in)
     if (in->align_bytes > ALIGN_LIMIT || (in->align_bytes & (in->align_bytes - 1)) != 0)
         return status_set(JG_ERR_VALUE, "align_bytes = %u must be a power of two up to %u, or 0 for %u",
                           (unsigned)in->align_bytes, ALIGN_LIMIT, ALIGN_USED);
+    return status_set(JG_ERR_VALUE, "group_k = %u; it must be 32, 64 or 128, or 0", (unsigned)in->group_k);
+}
+
+/* What type_c means by default. */
+static jg_type default_result(jg_type a, jg_type b)
+{
+    if (is_half(a)) return a;
+    if (is_half(b)) return b;
+    return type_is_integer(a) && type_is_integer(b) ? JG_S32 : JG_F32;
+}
+
+/* The supported pair that is the nearest to a x b, in the order of a and b: the one with fewer other types, then the first. */
+static int nearest_pair(jg_type a, jg_type b, jg_type nearest[2])
+{
+    int fewest = 3;
+    for (size_t i = 0; i < PAIRS && fewest; i++) {
+        for (int turned = 0; turned < 2; turned++) {
+            const jg_type x = (jg_type)pairs[i][turned], y = (jg_type)pairs[i][!turned];
+            const int differing = (x != a) + (y != b);
+            if (differing >= fewest) continue;
+            fewest = differing;
+            nearest[0] = x;
+            nearest[1] = y;
+        }
+    }
+    return fewest;
+}
+
+/* Fills in the types, or names the nearest combination that works. */
+static jg_status resolve_types(const jg_problem *in, problem *p)
+{
+    const jg_type a = in->type_a ? in->type_a : JG_F32, b = in->type_b ? in->type_b : a;
+    const jg_type c = in->type_c ? in->type_c : default_result(a, b);
+    jg_type near[2];
+    const int differing = nearest_pair(a, b, near);
+    const int s32_fits = type_is_integer(near[0]) && type_is_integer(near[1]);
+    const jg_type right_c = c == JG_S4 || (c == JG_S32 && !s32_fits) ? default_result(near[0], near[1]) : c;
+    if (differing || right_c != c)
+        return status_set(JG_ERR_TYPE,
+                          "no kernels for type_a x type_b -> type_c = %s x %s -> %s; nearest that works: %s x %s -> %s",
+                          type_name(a), type_name(b), type_name(c), type_name(near[0]), type_name(near[1]), type_name(right_c));
+    p->type_a = (uint8_t)a;
+    p->type_b = (uint8_t)b;
+    p->type_c = (uint8_t)c;
     return JG_OK;
 }
 
-/* Fills in the types, or names the supported combination that differs in the fewest places. */
-static jg_status resolve_types(const jg_problem *in, problem *p)
+/* Which types a mode is for. */
+static jg_status check_math(const problem *p)
 {
-    const jg_type a = in->type_a ? in->type_a : JG_F32;
-    const jg_type b = in->type_b ? in->type_b : a, c = in->type_c ? in->type_c : a;
-    const uint8_t asked[3] = {(uint8_t)a, (uint8_t)b, (uint8_t)c};
-    size_t nearest = 0;
-    int fewest = 4;
-    for (size_t i = 0; i < COMBINATIONS && fewest; i++) {
-        int differing = 0;
-        for (int j = 0; j < 3; j++) differing += combinations[i][j] != asked[j];
-        if (differing < fewest) {
-            fewest = differing;
-            nearest = i;
-        }
-    }
-    const uint8_t *other = combinations[nearest];
-    if (fewest > 0)
-        return status_set(JG_ERR_TYPE,
-                          "no kernels for type_a x type_b -> type_c = %s x %s -> %s; nearest that works: %s x %s -> %s",
-                          type_name(a), type_name(b), type_name(c), type_name(other[0]), type_name(other[1]),
-                          type_name(other[2]));
-    p->type_a = asked[0];
-    p->type_b = asked[1];
-    p->type_c = asked[2];
+    const unsigned mode = problem_math_mode(p);
+    if ((mode == JG_MATH_TF32 || mode == JG_MATH_F32_3XTF32) && p->type_a != JG_F32)
+        return status_set(JG_ERR_TYPE, "math = %s is for f32 x f32, not for %s x %s; nearest that works: JG_MATH_DEFAULT",
+                          mode == JG_MATH_TF32 ? "JG_MATH_TF32" : "JG_MATH_F32_3XTF32", type_name((jg_type)p->type_a), type_name((jg_type)p->type_b));
+    if (mode == JG_MATH_F16 && (p->type_a != JG_F16 || p->type_b != JG_F16))
+        return status_set(JG_ERR_TYPE, "math = JG_MATH_F16 is for f16 x f16, not for %s x %s; nearest that works: JG_MATH_DEFAULT",
+                          type_name((jg_type)p->type_a), type_name((jg_type)p->type_b));
+    return JG_OK;
+}
+
+/* The epilogue and the weights' groups: copied, or refused with what would work. */
+static jg_status resolve_fusion(const jg_problem *in, problem *p)
+{
+    const uint32_t both = JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER;
+    const int has_bias = (in->epilogue & (JG_EPILOGUE_BIAS_M | JG_EPILOGUE_BIAS_N)) != 0;
+    p->math = (uint8_t)in->math;
+    RETURN_IF_ERROR(check_math(p));
+    if ((in->epilogue & both) == both)
+        return status_set(JG_ERR_VALUE, "epilogue has JG_EPILOGUE_RESIDUAL and JG_EPILOGUE_RESIDUAL_AFTER; nearest that works: one of them");
+    if (in->group_k && !problem_is_weights(p, 0) && !problem_is_weights(p, 1))
+        return status_set(JG_ERR_TYPE, "group_k = %u is for f16 or bf16 x s8 or s4, not for %s x %s; nearest that works: group_k = 0, and "
+                          "JG_EPILOGUE_SCALE_N", (unsigned)in->group_k, type_name((jg_type)p->type_a), type_name((jg_type)p->type_b));
+    if (in->zero_points && !in->group_k)
+        return status_set(JG_ERR_VALUE, "zero_points = 1 without groups; nearest that works: group_k = 32, 64 or 128");
+    p->epilogue = (uint8_t)in->epilogue;
+    p->activation = (uint8_t)in->activation;
+    p->type_bias = has_bias ? (uint8_t)(in->type_bias ? in->type_bias : JG_F32) : 0;
+    p->group_k = (uint8_t)in->group_k;
+    p->zero_points = (uint8_t)in->zero_points;
     return JG_OK;
 }
 
 static int sizes_are_in_range(const jg_problem *in)
 {
     return ((uint64_t)in->m <= SIZE_LIMIT) & ((uint64_t)in->n <= SIZE_LIMIT) & ((uint64_t)in->k <= SIZE_LIMIT) &
-           ((uint64_t)in->batch <= SIZE_LIMIT) & (in->stride_a >= 0) & (in->stride_b >= 0) & (in->stride_c >= 0);
+           ((uint64_t)in->batch <= SIZE_LIMIT) & (in->stride_a >= 0) & (in->stride_b >= 0) & (in->stride_c >= 0) &
+           (in->stride_residual >= 0);
 }
 
 static jg_status check_sizes(const jg_problem *in)
@@ -138,12 +240,18 @@ static jg_status check_sizes(const jg_problem *in)
         {"stride_a", in->stride_a, INT64_MAX},
         {"stride_b", in->stride_b, INT64_MAX},
         {"stride_c", in->stride_c, INT64_MAX},
+        {"stride_residual", in->stride_residual, INT64_MAX},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].value < 0 || rules[i].value > rules[i].last)
             return status_set(JG_ERR_SIZE, "%s = %lld is out of range; it must be 0 to %lld", rules[i].member,
                               (long long)rules[i].value, (long long)rules[i].last);
     return JG_OK;
+}
+
+static int has_residual(const problem *p)
+{
+    return (p->epilogue & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)) != 0;
 }
 
 /* Copies sizes and layout; of a single item, or none, no stride has a meaning. */
@@ -157,10 +265,12 @@ static void copy_layout(const jg_problem *in, problem *p)
     p->lda = in->lda;
     p->ldb = in->ldb;
     p->ldc = in->ldc;
+    if (has_residual(p)) p->ld_residual = in->ld_residual;
     if (p->batch > 1) {
         p->stride_a = in->stride_a;
         p->stride_b = in->stride_b;
         p->stride_c = in->stride_c;
+        if (has_residual(p)) p->stride_residual = in->stride_residual;
     }
     p->op_a = (uint8_t)in->op_a;
     p->op_b = (uint8_t)in->op_b;
@@ -180,10 +290,21 @@ static uint8_t resolve_align(const jg_problem *in, const problem *p)
     return (uint8_t)(align < smallest ? smallest : align);
 }
 
+/* A pair of flags, for M and for N, with the two changed places. */
+static unsigned turned(unsigned flags, unsigned m, unsigned n)
+{
+    return (flags & ~(m | n)) | (flags & m ? n : 0) | (flags & n ? m : 0);
+}
+
 uint8_t problem_transposed_dynamic(uint8_t dynamic)
 {
-    const unsigned others = dynamic & ~(JG_DYNAMIC_M | JG_DYNAMIC_N);
-    return (uint8_t)(others | (dynamic & JG_DYNAMIC_M ? JG_DYNAMIC_N : 0) | (dynamic & JG_DYNAMIC_N ? JG_DYNAMIC_M : 0));
+    return (uint8_t)turned(dynamic, JG_DYNAMIC_M, JG_DYNAMIC_N);
+}
+
+uint8_t problem_transposed_epilogue(uint8_t epilogue)
+{
+    const unsigned scales = turned(epilogue, JG_EPILOGUE_SCALE_M, JG_EPILOGUE_SCALE_N);
+    return (uint8_t)turned(scales, JG_EPILOGUE_BIAS_M, JG_EPILOGUE_BIAS_N);
 }
 
 #define SWAP(type, x, y) \
@@ -203,28 +324,39 @@ static void transpose(problem *p)
     SWAP(uint8_t, p->type_a, p->type_b);
     SWAP(uint8_t, p->op_a, p->op_b);
     p->dynamic = problem_transposed_dynamic(p->dynamic);
+    p->epilogue = problem_transposed_epilogue(p->epilogue);
     p->swapped = !p->swapped;
 }
 
 /* One matrix as it lies in memory: `rows` rows of `cols` elements, under the caller's name. */
 typedef struct stored {
-    char name; /* 'a', 'b' or 'c' */
+    const char *name; /* "a", "b", "c" or "_residual", as after ld */
+    const char *what; /* "A", "B", "C" or "the residual" */
     uint8_t type;
     int64_t rows, cols, stride;
     int64_t *ld;
 } stored;
 
+/* Rows of s4 begin at bytes. */
+static jg_status check_even(const stored *x, int64_t batch)
+{
+    const int odd_ld = x->rows > 1 && *x->ld % 2 != 0;
+    if (x->type != JG_S4 || (!odd_ld && (batch <= 1 || x->stride % 2 == 0))) return JG_OK;
+    const int64_t value = odd_ld ? *x->ld : x->stride;
+    return status_set(odd_ld ? JG_ERR_LEADING_DIMENSION : JG_ERR_SIZE, "%s%s = %lld is odd, and %s is s4, two elements in a byte; use %lld",
+                      odd_ld ? "ld" : "stride_", x->name, (long long)value, x->what, (long long)value + 1);
+}
+
 /* Fills in the leading dimension, or checks the given one. */
-static jg_status resolve_ld(const stored *x, int swapped)
+static jg_status resolve_ld(const stored *x, int swapped, int64_t batch)
 {
     int64_t least = x->cols > 0 ? x->cols : 1;
-    if (*x->ld == 0) *x->ld = least;
+    if (*x->ld == 0) *x->ld = x->type == JG_S4 ? least + least % 2 : least;
     if (*x->ld < least)
         return status_set(JG_ERR_LEADING_DIMENSION,
-                          "ld%c = %lld is too small; a %s of %c as stored has %lld elements; use %lld or more, or 0",
-                          x->name, (long long)*x->ld, swapped ? "column" : "row", x->name - 'a' + 'A',
-                          (long long)x->cols, (long long)least);
-    return JG_OK;
+                          "ld%s = %lld is too small; a %s of %s as stored has %lld elements; use %lld or more, or 0",
+                          x->name, (long long)*x->ld, swapped ? "column" : "row", x->what, (long long)x->cols, (long long)least);
+    return check_even(x, batch);
 }
 
 /* Items of C must not overlap: they are written independently of each other. */
@@ -252,8 +384,8 @@ static jg_status check_extent(const stored *x, int64_t batch)
     overflow |= __builtin_mul_overflow(elements, (int64_t)type_bytes(x->type), &bytes);
     if (overflow)
         return status_set(JG_ERR_OVERFLOW,
-                          "%c ends beyond 2^63 - 1 bytes: ld%c = %lld, stride_%c = %lld, batch = %lld; reduce them",
-                          x->name - 'a' + 'A', x->name, (long long)*x->ld, x->name, (long long)x->stride,
+                          "%s ends beyond 2^63 - 1 bytes: ld%s = %lld, stride%s%s = %lld, batch = %lld; reduce them",
+                          x->what, x->name, (long long)*x->ld, x->name[0] == '_' ? "" : "_", x->name, (long long)x->stride,
                           (long long)batch);
     return JG_OK;
 }
@@ -261,16 +393,21 @@ static jg_status check_extent(const stored *x, int64_t batch)
 /* Leading dimensions and extents of a row-major problem. */
 static jg_status resolve_layout(problem *p)
 {
-    const char name_a = p->swapped ? 'b' : 'a', name_b = p->swapped ? 'a' : 'b';
-    const int ta = p->op_a == JG_T, tb = p->op_b == JG_T;
-    const stored matrices[3] = {
-        {name_a, p->type_a, ta ? p->k : p->m, ta ? p->m : p->k, p->stride_a, &p->lda},
-        {name_b, p->type_b, tb ? p->n : p->k, tb ? p->k : p->n, p->stride_b, &p->ldb},
-        {'c', p->type_c, p->m, p->n, p->stride_c, &p->ldc},
+    static const char *const names[] = {"a", "b"}, *const whats[] = {"A", "B"};
+    const int ta = p->op_a == JG_T, tb = p->op_b == JG_T, x = p->swapped;
+    const stored matrices[4] = {
+        {names[x], whats[x], p->type_a, ta ? p->k : p->m, ta ? p->m : p->k, p->stride_a, &p->lda},
+        {names[!x], whats[!x], p->type_b, tb ? p->n : p->k, tb ? p->k : p->n, p->stride_b, &p->ldb},
+        {"c", "C", p->type_c, p->m, p->n, p->stride_c, &p->ldc},
+        {"_residual", "the residual", p->type_c, p->m, p->n, p->stride_residual, &p->ld_residual},
     };
-    for (int i = 0; i < 3; i++) RETURN_IF_ERROR(resolve_ld(&matrices[i], p->swapped));
+    const int count = has_residual(p) ? 4 : 3;
+    for (int i = 0; i < count; i++) {
+        if (i == 3 && p->ld_residual == 0) p->ld_residual = p->ldc;
+        RETURN_IF_ERROR(resolve_ld(&matrices[i], p->swapped, p->batch));
+    }
     RETURN_IF_ERROR(check_overlap(p));
-    for (int i = 0; i < 3; i++) RETURN_IF_ERROR(check_extent(&matrices[i], p->batch));
+    for (int i = 0; i < count; i++) RETURN_IF_ERROR(check_extent(&matrices[i], p->batch));
     return JG_OK;
 }
 
@@ -281,6 +418,7 @@ jg_status problem_canonicalise(const jg_problem *in, problem *out)
     if (!in) return status_set(JG_ERR_NULL, "problem is null; pass a jg_problem");
     RETURN_IF_ERROR(check_values(in));
     RETURN_IF_ERROR(resolve_types(in, &p));
+    RETURN_IF_ERROR(resolve_fusion(in, &p));
     RETURN_IF_ERROR(check_sizes(in));
     copy_layout(in, &p);
     p.align_bytes = resolve_align(in, &p);

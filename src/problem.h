@@ -7,20 +7,35 @@
 
 #include "jitgemm.h"
 
-/* All members in elements; batch is at least 1 unless the product is empty. Plain and zero-padded, so that
+/* All members in elements; batch is at least 1 unless the product is empty. Plain and without padding, so that
  * its bytes can be a key. Strides of a single item are 0. */
 typedef struct problem {
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c;
+    int64_t ld_residual, stride_residual; /* 0 without a residual */
     uint8_t type_a, type_b, type_c; /* jg_type, never JG_DEFAULT_TYPE */
     uint8_t op_a, op_b;             /* jg_op */
     uint8_t form;                   /* jg_form */
     uint8_t swapped;                /* the caller's A is our B and the other way round */
     uint8_t align_bytes;            /* promised alignment, 1 to 16; never below the element size */
     uint8_t dynamic;                /* JG_DYNAMIC_ flags, M and N changed places where swapped; 0 in generic form */
-    uint8_t zero[7];
+    uint8_t math;                   /* a JG_MATH_ mode and flags */
+    uint8_t epilogue;               /* JG_EPILOGUE_ flags, M and N changed places where swapped */
+    uint8_t activation;             /* jg_activation */
+    uint8_t type_bias;              /* jg_type; 0 without a bias */
+    uint8_t group_k;                /* 0, 32, 64 or 128 */
+    uint8_t zero_points;            /* 0 or 1 */
+    uint8_t zero;
 } problem;
+
+/* Of `math`. */
+#define MATH_MODE 0x0fu
+#define MATH_FLAGS (JG_MATH_FLUSH | JG_MATH_SANITIZE)
+static inline unsigned problem_math_mode(const problem *p)
+{
+    return p->math & MATH_MODE;
+}
 
 /* Every JG_DYNAMIC_ flag. */
 #define DYNAMIC_ALL (JG_DYNAMIC_M | JG_DYNAMIC_N | JG_DYNAMIC_K | JG_DYNAMIC_BATCH)
@@ -35,8 +50,25 @@ int problem_is_empty(const problem *p);
 
 /* The JG_DYNAMIC_ flags of the transposed product: M and N change places. */
 uint8_t problem_transposed_dynamic(uint8_t dynamic);
+/* The same of the JG_EPILOGUE_ flags. */
+uint8_t problem_transposed_epilogue(uint8_t epilogue);
 
-size_t type_bytes(jg_type type);       /* 4, 2, 2 */
-const char *type_name(jg_type type);   /* "f32", "f16", "bf16"; "?" if unknown */
+unsigned type_bits(jg_type type);      /* of an element; 0 if unknown */
+size_t type_bytes(jg_type type);       /* the same in bytes, 1 for s4: what a pointer must be aligned to */
+int64_t type_row_bytes(jg_type type, int64_t elements); /* of neighbours in memory; rounded up for s4 */
+const char *type_name(jg_type type);   /* "f32", "f16" ...; "?" if unknown */
+int type_is_integer(jg_type type);     /* s8, u8, s4, s32 */
+
+/* The type that A and B are multiplied in: f32, f16, bf16 or s8 (which stands for all integers of up to 8 bits). */
+jg_type problem_multiply_type(const problem *p);
+/* Nonzero if an operand (type_a or type_b) is the weights of the other, which is f16 or bf16. */
+int problem_is_weights(const problem *p, int operand_b);
+/* Nonzero if anything is fused in but alpha and beta. */
+static inline int problem_is_fused(const problem *p)
+{
+    return p->epilogue | p->activation | p->group_k;
+}
+
+#define LAST_TYPE JG_E5M2
 
 #endif

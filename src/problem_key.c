@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(problem_key) == 104, "padding in a key would make equal keys differ");
+_Static_assert(sizeof(problem_key) == 120, "padding in a key would make equal keys differ");
 
 problem_key problem_key_of(const problem *p, access_widths access)
 {

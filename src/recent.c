@@ -63,11 +63,14 @@ HOT int recent_is(const recent_call *call, const jg_problem *y)
     const jg_problem *x = &call->in;
     const uint64_t sizes = (uint64_t)((x->m ^ y->m) | (x->n ^ y->n) | (x->k ^ y->k) | (x->batch ^ y->batch));
     const uint64_t layout = (uint64_t)((x->lda ^ y->lda) | (x->ldb ^ y->ldb) | (x->ldc ^ y->ldc) | (x->stride_a ^ y->stride_a) |
-                                       (x->stride_b ^ y->stride_b) | (x->stride_c ^ y->stride_c));
+                                       (x->stride_b ^ y->stride_b) | (x->stride_c ^ y->stride_c) | (x->ld_residual ^ y->ld_residual) |
+                                       (x->stride_residual ^ y->stride_residual));
     const unsigned types = (x->type_a ^ y->type_a) | (x->type_b ^ y->type_b) | (x->type_c ^ y->type_c) | (x->op_a ^ y->op_a) |
                            (x->op_b ^ y->op_b) | (x->order ^ y->order) | (x->form ^ y->form);
     const unsigned rest = (x->align_bytes ^ y->align_bytes) | (x->dynamic ^ y->dynamic) | (x->compile ^ y->compile) |
-                          (x->reserved ^ y->reserved);
+                          (x->reserved ^ y->reserved) | (x->math ^ y->math) | (x->epilogue ^ y->epilogue) |
+                          (x->activation ^ y->activation) | (x->type_bias ^ y->type_bias) | (x->group_k ^ y->group_k) |
+                          (x->zero_points ^ y->zero_points);
     return call->entry && !(sizes | layout | types | rest);
 }
 
