@@ -22,7 +22,8 @@ typedef struct arch {
     int registers_per_sm, threads_per_sm, blocks_per_sm;
     double fma_per_clock;    /* f32 multiply-adds per SM and clock on CUDA cores */
     double mma_per_clock;    /* f16 multiply-adds per SM and clock through mma.sync */
-    const arch_tile *mma_tiles, *simt_tiles; /* end with a zero row */
+    const arch_tile *mma_tiles, *tf32_tiles, *simt_tiles; /* end with a zero row; the first two only with has_mma. mma: of 16-bit
+                              * elements; of 8-bit ones k counts twice */
 } arch;
 
 /* The table row for a compute capability, or the nearest older one of the same major version; null if there is none. */
@@ -32,7 +33,7 @@ const arch *arch_find(int number);
 const arch *arch_at(size_t index);
 
 /* Tile tables that several architectures share (arch_tiles.c). */
-extern const arch_tile tiles_simt[], tiles_mma_large[], tiles_mma_small[];
+extern const arch_tile tiles_simt[], tiles_tf32[], tiles_mma_large[], tiles_mma_small[];
 
 extern const arch arch_sm75, arch_sm80, arch_sm86, arch_sm87, arch_sm89, arch_sm90, arch_sm100, arch_sm110, arch_sm120;
 

@@ -15,5 +15,6 @@ const arch arch_sm86 = {
     .fma_per_clock = 128,
     .mma_per_clock = 512,
     .mma_tiles = tiles_mma_small,
+    .tf32_tiles = tiles_tf32,
     .simt_tiles = tiles_simt,
 };

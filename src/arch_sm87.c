@@ -15,5 +15,6 @@ const arch arch_sm87 = {
     .fma_per_clock = 128,
     .mma_per_clock = 1024,
     .mma_tiles = tiles_mma_large,
+    .tf32_tiles = tiles_tf32,
     .simt_tiles = tiles_simt,
 };

@@ -14,6 +14,18 @@ const arch_tile tiles_simt[] = {
     {{0, 0, 0, 0, 0, 0}, 0},
 };
 
+/* f32 on tensor cores: through registers into two buffers, which fit any of them. */
+const arch_tile tiles_tf32[] = {
+    {{128, 128, 16, 64, 32, 2}, TILE_GENERIC},
+    {{128, 64, 16, 64, 32, 2}, 0},
+    {{64, 128, 16, 32, 64, 2}, 0},
+    {{64, 64, 16, 32, 32, 2}, TILE_GENERIC},
+    {{32, 64, 16, 16, 32, 2}, 0},
+    {{64, 32, 16, 32, 16, 2}, 0},
+    {{32, 32, 16, 16, 16, 2}, TILE_GENERIC},
+    {{0, 0, 0, 0, 0, 0}, 0},
+};
+
 /* Tensor cores with 160 KB of shared memory or more an SM. */
 const arch_tile tiles_mma_large[] = {
     {{256, 128, 32, 64, 64, 4}, 0},

@@ -77,19 +77,16 @@ HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands 
 {
     const dispatch *d = lru_value(entry);
     const binding *b = dispatch_current(d);
+    const problem *p = &((const problem_key *)lru_key(entry))->problem;
     launch_args args = b->args;
-    args.a = o->a;
-    args.b = o->b;
-    args.c = o->c;
-    args.alpha = o->alpha;
-    args.beta = o->beta;
+    launch_fill(p, o, &args);
     device_scope scope;
     RETURN_IF_ERROR(device_enter(&c->device, &scope));
     /* A graph needs its kernels for as long as it lives, which nobody tells us. */
     jg_status status = JG_OK;
     if (!atomic_load_explicit(&b->kernel->kept, memory_order_relaxed) && is_captured(c, stream))
         status = kernels_keep(c, b->entry, &c->captured);
-    if (status == JG_OK) status = launch_kernel(&c->device, b->kernel, &b->plan, &args, stream);
+    if (status == JG_OK) status = launch_kernel(&c->device, b->kernel, p, &b->plan, &args, stream);
     device_leave(&c->device, &scope);
     if (status == JG_OK) count_launch(c, entry, b, mine);
     return status;

@@ -22,7 +22,8 @@ void kernel_encode_key(const kernel_spec *s, kernel_key *key)
     put(key, &at, (uint64_t)KERNEL_KEY_FORMAT << 32 | KERNEL_ABI);
     put(key, &at, template_digest(s->family));
     put(key, &at, (uint64_t)s->family << 32 | s->arch);
-    put(key, &at, (uint64_t)s->form << 32 | (uint64_t)s->type_in << 16 | s->type_c);
+    put(key, &at, (uint64_t)s->form << 32 | (uint64_t)s->type_a << 16 | s->type_b);
+    put(key, &at, (uint64_t)s->math << 32 | s->fusion);
     put(key, &at, (uint64_t)s->trans_a << 48 | (uint64_t)s->trans_b << 40 | (uint64_t)s->vec_a << 32 |
                       (uint64_t)s->vec_b << 24 | (uint64_t)s->vec_c << 16 | s->single);
     put(key, &at, (uint64_t)s->tile.m << 32 | s->tile.n);
@@ -31,6 +32,13 @@ void kernel_encode_key(const kernel_spec *s, kernel_key *key)
     const int64_t sizes[] = {s->m, s->n, s->k, s->lda, s->ldb, s->ldc};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) put(key, &at, (uint64_t)sizes[i]);
     put(key, &at, (uint64_t)kernel_min_blocks(s));
+}
+
+uint32_t kernel_fusion(const problem *p)
+{
+    const uint32_t group = p->group_k ? 1 + (p->group_k > 32) + (p->group_k > 64) : 0;
+    return p->epilogue | (uint32_t)p->activation << FUSION_ACTIVATION_SHIFT | (uint32_t)p->type_c << FUSION_TYPE_C_SHIFT |
+           (uint32_t)p->type_bias << FUSION_TYPE_BIAS_SHIFT | group << FUSION_GROUP_SHIFT | (p->zero_points ? FUSION_ZERO_POINTS : 0);
 }
 
 static char op_letter(uint8_t trans)
@@ -47,15 +55,21 @@ static const char *size_text(int64_t size, char text[24])
     return text;
 }
 
+static const char *type_c_name(const kernel_spec *s)
+{
+    return s->fusion == SPEC_FUSION_ARGUMENT ? "x" : type_name((jg_type)(s->fusion >> FUSION_TYPE_C_SHIFT & 15));
+}
+
 void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
 {
+    static const char *const modes[] = {"", "", "_3x", "_strict", "_f16acc"}; /* the family says tf32 */
     size_t n = 0;
     const size_t size = KERNEL_NAME_BYTES;
-    const char *in = type_name((jg_type)s->type_in);
-    text_append(name, size, &n, "jg_sm%d_%s_%s%s%s", s->arch, family_name(s->family), in, in,
-           s->type_c == SPEC_ARGUMENT ? "x" : type_name((jg_type)s->type_c));
+    text_append(name, size, &n, "jg_sm%d_%s_%s%s%s%s%s%s", s->arch, family_name(s->family), type_name((jg_type)s->type_a),
+                type_name((jg_type)s->type_b), type_c_name(s), modes[s->math & MATH_MODE], s->math & JG_MATH_FLUSH ? "_ftz" : "",
+                s->math & JG_MATH_SANITIZE ? "_san" : "");
     text_append(name, size, &n, "_%c%c", op_letter(s->trans_a), op_letter(s->trans_b));
-    text_append(name, size, &n, "_%dx%dx%d_%c%dx%d_s%d", s->tile.m, s->tile.n, s->tile.k, s->family == FAMILY_MMA ? 'w' : 't',
+    text_append(name, size, &n, "_%dx%dx%d_%c%dx%d_s%d", s->tile.m, s->tile.n, s->tile.k, s->family == FAMILY_SIMT ? 't' : 'w',
            s->tile.warp_m, s->tile.warp_n, s->tile.stages);
     if (s->vec_a == SPEC_ARGUMENT) text_append(name, size, &n, "_ax");
     else if (s->vec_a == s->vec_b) text_append(name, size, &n, "_a%d", s->vec_a);
@@ -65,6 +79,8 @@ void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
     text_append(name, size, &n, "_m%sn%sk%s", size_text(s->m, x[0]), size_text(s->n, x[1]), size_text(s->k, x[2]));
     text_append(name, size, &n, "_l%s_%s_%s", size_text(s->lda, x[0]), size_text(s->ldb, x[1]), size_text(s->ldc, x[2]));
     text_append(name, size, &n, "%s%s", s->vec_c ? "_c4" : "_c1", s->single ? "" : "_b");
+    const uint32_t fused = s->fusion & ~(15u << FUSION_TYPE_C_SHIFT);
+    if (fused) text_append(name, size, &n, "_e%x", (unsigned)fused);
 }
 
 size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
@@ -72,12 +88,18 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
     size_t n = 0;
     char name[KERNEL_NAME_BYTES];
     kernel_format_name(s, name);
-    text_append(text, size, &n, "#define JG_KERNEL %s\n#define JG_TYPE %d\n", name, s->type_in);
+    text_append(text, size, &n, "#define JG_KERNEL %s\n", name);
     const struct {
         const char *macro;
         int64_t value;
         int leave_out;
     } rows[] = {
+        {"JG_FAMILY", s->family, 0},
+        {"JG_TYPE_A", s->type_a, 0},
+        {"JG_TYPE_B", s->type_b, 0},
+        {"JG_MODE", s->math & MATH_MODE, 0},
+        {"JG_FLUSH", 1, !(s->math & JG_MATH_FLUSH)},
+        {"JG_SANITIZE", 1, !(s->math & JG_MATH_SANITIZE)},
         {"JG_BM", s->tile.m, 0},
         {"JG_BN", s->tile.n, 0},
         {"JG_BK", s->tile.k, 0},
@@ -89,7 +111,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
         {"JG_VEC_B", s->vec_b, s->vec_b == SPEC_ARGUMENT},
         {"JG_TRANS_A", s->trans_a, s->trans_a == SPEC_ARGUMENT},
         {"JG_TRANS_B", s->trans_b, s->trans_b == SPEC_ARGUMENT},
-        {"JG_TYPE_C", s->type_c, s->type_c == SPEC_ARGUMENT},
+        {"JG_FUSION", s->fusion, s->fusion == SPEC_FUSION_ARGUMENT},
         {"JG_VEC_C", s->vec_c, s->vec_c == SPEC_ARGUMENT},
         {"JG_SINGLE", 1, !s->single},
         {"JG_M", s->m, !s->m},
@@ -104,10 +126,16 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
     return n;
 }
 
+jg_type kernel_multiply_type(const kernel_spec *s)
+{
+    const problem p = {.type_a = s->type_a, .type_b = s->type_b};
+    return problem_multiply_type(&p);
+}
+
 int kernel_threads(const kernel_spec *s)
 {
     int parts = (s->tile.m / s->tile.warp_m) * (s->tile.n / s->tile.warp_n);
-    return s->family == FAMILY_MMA ? parts * 32 : parts;
+    return s->family == FAMILY_SIMT ? parts : parts * 32;
 }
 
 /* As the templates lay it out. */
@@ -115,19 +143,29 @@ int kernel_shared_bytes(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     if (s->family == FAMILY_SIMT) return t->stages * t->k * (t->m + 4 + t->n + 4) * 4;
-    int stages = t->stages * (t->m + t->n) * t->k * 2;
-    int slabs = kernel_threads(s) / 32 * 16 * (t->warp_n + 4) * 4;
+    const int element = kernel_multiply_type(s) == JG_S8 ? 1 : 2;
+    const int stages = s->family == FAMILY_TF32 ? t->stages * t->k * (t->m + 8 + t->n + 8) * 4 : t->stages * (t->m + t->n) * t->k * element;
+    const int slabs = kernel_threads(s) / 32 * 16 * (t->warp_n + 4) * 4;
     return stages > slabs ? stages : slabs;
+}
+
+/* What a step's operands take. Of tf32 fragments each f32 takes a register, and one more for its rest. */
+static int operand_registers(const kernel_spec *s)
+{
+    const tile *t = &s->tile;
+    const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
+    switch (s->family) {
+    case FAMILY_MMA: return fragments + (s->vec_a == SPEC_GATHER || s->vec_b == SPEC_GATHER ? 16 : 0);
+    case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
+    default: return t->warp_m + t->warp_n + quads;
+    }
 }
 
 /* sums, one step's operands, what is under way from global memory, and about 40 for addresses and the like */
 int kernel_registers(const kernel_spec *s)
 {
-    const int parts = s->family == FAMILY_MMA ? 32 : 1;
-    const int sums = s->tile.warp_m * s->tile.warp_n / parts;
-    const int operands = s->family == FAMILY_MMA ? s->tile.warp_m / 16 * 4 + s->tile.warp_n / 8 * 2
-                                                 : s->tile.warp_m + s->tile.warp_n + s->tile.k * (s->tile.m + s->tile.n) / kernel_threads(s);
-    const int registers = sums + operands + 40;
+    const int sums = s->tile.warp_m * s->tile.warp_n / (s->family == FAMILY_SIMT ? 1 : 32);
+    const int registers = sums + operand_registers(s) + 40;
     return registers < 64 ? 64 : registers;
 }
 
@@ -139,10 +177,15 @@ int kernel_min_blocks(const kernel_spec *s)
 
 const char *family_name(int family)
 {
-    return family == FAMILY_MMA ? "mma" : "simt";
+    return family == FAMILY_MMA ? "mma" : family == FAMILY_TF32 ? "tf32" : "simt";
 }
 
-const char *family_numeric_class(int family)
+const char *family_numeric_class(int family, int integer, unsigned math)
 {
-    return family == FAMILY_MMA ? "mma.m16n8k16.f32 ascending-k split1" : "fma.f32 ascending-k split1";
+    const unsigned mode = math & MATH_MODE;
+    if (integer) return "exact.s32";
+    if (family == FAMILY_TF32)
+        return mode == JG_MATH_TF32 ? "mma.m16n8k8.tf32 ascending-k split1" : "mma.m16n8k8.3xtf32 ascending-k split1";
+    if (family == FAMILY_MMA) return mode == JG_MATH_F16 ? "mma.m16n8k16.f16 ascending-k split1" : "mma.m16n8k16.f32 ascending-k split1";
+    return mode == JG_MATH_STRICT ? "mul+add.f32 ascending-k split1" : "fma.f32 ascending-k split1";
 }

@@ -6,7 +6,7 @@
 
 HOT operands operands_canonicalise(const problem *p, const jg_operands *in)
 {
-    operands o = {in->a, in->b, in->c, in->alpha ? *in->alpha : 1.0f, in->beta ? *in->beta : 0.0f, "a", "b", in};
+    operands o = {in->a, in->b, in->c, in->alpha ? *in->alpha : 1.0f, in->beta ? *in->beta : 0.0f, "a", "b", in, p->swapped};
     if (p->swapped) {
         o.a = in->b;
         o.b = in->a;
@@ -37,10 +37,10 @@ HOT static jg_status check_pointer(const char *name, const void *pointer, unsign
     return JG_OK;
 }
 
-fused_operands operands_fused(const problem *p, const operands *o)
+fused_operands operands_fused(const operands *o)
 {
     const jg_operands *in = o->given;
-    const int swapped = p->swapped;
+    const int swapped = o->swapped;
     return (fused_operands){
         .scale = in->scale,
         .scale_m = swapped ? in->scale_n : in->scale_m,
@@ -61,7 +61,7 @@ static jg_status check_fused(const problem *p, const operands *o)
 {
     const jg_operands *in = o->given;
     /* The caller's flags, by the caller's names. */
-    const unsigned flags = p->swapped ? problem_transposed_epilogue(p->epilogue) : p->epilogue;
+    const unsigned flags = o->swapped ? problem_transposed_epilogue(p->epilogue) : p->epilogue;
     const unsigned bias = (unsigned)type_bytes((jg_type)p->type_bias), residual = (unsigned)type_bytes((jg_type)p->type_c);
     const int reads = operands_read_ab(o) && p->group_k;
     RETURN_IF_ERROR(check_pointer("scale", in->scale, 4, flags & JG_EPILOGUE_SCALE));

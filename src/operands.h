@@ -10,6 +10,7 @@ typedef struct operands {
     float alpha, beta;
     const char *name_a, *name_b; /* what the caller calls them */
     const jg_operands *given;
+    int swapped;                 /* as the caller's problem says; a problem in a key no longer does */
 } operands;
 
 /* What the epilogue and grouped weights use, in canonical order: where the problem is swapped, M and N have changed places. */
@@ -21,7 +22,7 @@ typedef struct fused_operands {
     float clamp_low, clamp_high, out_scale, out_zero;
 } fused_operands;
 
-fused_operands operands_fused(const problem *p, const operands *o);
+fused_operands operands_fused(const operands *o);
 
 /* Puts A and B in the problem's canonical order and fills in alpha = 1 and beta = 0 where they are null. */
 operands operands_canonicalise(const problem *p, const jg_operands *in);

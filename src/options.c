@@ -1,5 +1,6 @@
 /* Options and environment: one place that knows every variable and default. */
 #include "options.h"
+#include "plan.h"
 
 #include "status.h"
 
@@ -71,7 +72,7 @@ int options_factory_path(const char *given, char *path, size_t size)
 /* What belongs to not waiting. */
 static jg_status check_waiting(const jg_options *o)
 {
-    const uint32_t types = JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16;
+    const uint32_t types = PLAN_RESIDENT_ALL;
     if (o->resident & ~(types | JG_RESIDENT_NONE) || (o->resident & JG_RESIDENT_NONE && o->resident & types))
         return status_set(JG_ERR_VALUE, "options.resident is 0x%x; it must be made of JG_RESIDENT_ flags, and _NONE stands alone", o->resident);
     if (o->prewarm & ~(JG_PREWARM_COMMON | JG_PREWARM_MISSES | JG_PREWARM_NO_MET))

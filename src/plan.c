@@ -21,58 +21,91 @@ static unsigned lowest_bit(uint64_t x)
 }
 
 /* The widest power of two, up to 16 bytes, that divides the address of every row of every item. */
-static uint8_t width(unsigned align, int64_t rows, int64_t ld, int64_t items, int64_t stride, size_t element)
+static uint8_t width(unsigned align, int64_t rows, int64_t ld, int64_t items, int64_t stride, unsigned element_bits)
 {
-    uint64_t bits = align | 16;
-    if (rows > 1) bits |= (uint64_t)ld * element;
-    if (items > 1) bits |= (uint64_t)stride * element;
-    unsigned w = lowest_bit(bits);
+    uint64_t bits = (uint64_t)align * 8 | 128;
+    if (rows > 1) bits |= (uint64_t)ld * element_bits;
+    if (items > 1) bits |= (uint64_t)stride * element_bits;
+    unsigned w = lowest_bit(bits) / 8;
     return (uint8_t)(w < 16 ? w : 16);
+}
+
+/* Whether an operand can be copied as it is into the shared memory of an mma kernel: it needs no conversion, and 8-bit elements, which
+ * ldmatrix cannot transpose, are contiguous along k. */
+static int copies(const problem *p, int operand_b)
+{
+    const jg_type type = (jg_type)(operand_b ? p->type_b : p->type_a), multiply = problem_multiply_type(p);
+    if (p->math & MATH_FLAGS || type_bits(type) != type_bits(multiply) || (multiply == JG_F16 && type != JG_F16)) return 0;
+    return multiply != JG_S8 || (operand_b ? p->op_b == JG_T : p->op_a == JG_N);
+}
+
+/* Widths that make no difference to a kernel are told as the same one. */
+static uint8_t known_width(const problem *p, int operand_b, uint8_t w)
+{
+    const size_t element = type_bytes((jg_type)(operand_b ? p->type_b : p->type_a));
+    const int steps = problem_multiply_type(p) != JG_F32 && copies(p, operand_b);
+    return w == 16 || (steps && w >= 4) ? w : (uint8_t)element;
 }
 
 access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, unsigned align_c)
 {
-    const size_t in = type_bytes((jg_type)p->type_a), out = type_bytes((jg_type)p->type_c);
+    const unsigned bits_a = type_bits((jg_type)p->type_a), bits_b = type_bits((jg_type)p->type_b), bits_c = type_bits((jg_type)p->type_c);
     access_widths w;
-    w.a = width(align_a, p->op_a == JG_T ? p->k : p->m, p->lda, p->batch, p->stride_a, in);
-    w.b = width(align_b, p->op_b == JG_T ? p->n : p->k, p->ldb, p->batch, p->stride_b, in);
-    w.c = width(align_c, p->m, p->ldc, p->batch, p->stride_c, out) >= 4 * out;
-    /* f32 kernels know two ways only. */
-    if (in == 4 && w.a < 16) w.a = 4;
-    if (in == 4 && w.b < 16) w.b = 4;
+    w.a = known_width(p, 0, width(align_a, p->op_a == JG_T ? p->k : p->m, p->lda, p->batch, p->stride_a, bits_a));
+    w.b = known_width(p, 1, width(align_b, p->op_b == JG_T ? p->n : p->k, p->ldb, p->batch, p->stride_b, bits_b));
+    w.c = width(align_c, p->m, p->ldc, p->batch, p->stride_c, bits_c) * 8u >= 4 * bits_c;
     return w;
 }
 
-/* The family that fixes the numeric class: by type and architecture alone, never by size. */
-static int family_of(jg_type type, const arch *a)
+/* The family that fixes the numeric class: by types, math and architecture alone, never by size. */
+static int family_of(const problem *p, const arch *a)
 {
-    return type != JG_F32 && a->has_mma ? FAMILY_MMA : FAMILY_SIMT;
+    const unsigned mode = problem_math_mode(p);
+    if (mode == JG_MATH_TF32 || mode == JG_MATH_F32_3XTF32) return FAMILY_TF32;
+    return mode == JG_MATH_F16 || (p->type_a != JG_F32 && mode != JG_MATH_STRICT && a->has_mma) ? FAMILY_MMA : FAMILY_SIMT;
 }
 
 static const arch_tile *tiles_of(int family, const arch *a)
 {
-    return family == FAMILY_MMA ? a->mma_tiles : a->simt_tiles;
+    return family == FAMILY_MMA ? a->mma_tiles : family == FAMILY_TF32 ? a->tf32_tiles : a->simt_tiles;
 }
 
-/* What the generic kernels of a family leave to the launch. */
-static kernel_spec generic_spec(int family, int number, jg_type type, const tile *t, int trans_a, int trans_b, int vector)
+/* A table row's tile as it is for these types: a k step is so many bytes. */
+static tile tile_for(int family, const problem *p, const arch_tile *row)
+{
+    tile t = row->tile;
+    if (family == FAMILY_MMA && problem_multiply_type(p) == JG_S8) t.k = (uint16_t)(2 * t.k);
+    return t;
+}
+
+/* What is the same for both forms. */
+static kernel_spec base_spec(int family, int number, const problem *p, jg_form form, const arch_tile *row)
 {
     kernel_spec s;
     memset(&s, 0, sizeof s);
     s.family = (uint16_t)family;
     s.arch = (uint16_t)number;
-    s.form = JG_FORM_GENERIC;
-    s.type_in = (uint8_t)type;
-    s.type_c = type == JG_F32 ? JG_F32 : SPEC_ARGUMENT;
+    s.form = (uint8_t)form;
+    s.type_a = p->type_a;
+    s.type_b = p->type_b;
+    s.math = p->math;
+    s.tile = tile_for(family, p, row);
+    return s;
+}
+
+/* What the generic kernels of a family leave to the launch. vector: one that copies 16 bytes at a time. */
+static kernel_spec generic_spec(int family, int number, const problem *p, const arch_tile *row, int vector)
+{
+    kernel_spec s = base_spec(family, number, p, JG_FORM_GENERIC, row);
+    s.fusion = SPEC_FUSION_ARGUMENT;
     s.vec_c = SPEC_ARGUMENT;
-    s.tile = *t;
     if (family == FAMILY_MMA && vector) {
-        s.trans_a = (uint8_t)trans_a;
-        s.trans_b = (uint8_t)trans_b;
+        s.trans_a = p->op_a == JG_T;
+        s.trans_b = p->op_b == JG_T;
         s.vec_a = s.vec_b = 16;
     } else {
         s.trans_a = s.trans_b = SPEC_ARGUMENT;
-        s.vec_a = s.vec_b = type == JG_F32 ? SPEC_ARGUMENT : 2; /* 16-bit elements are read one by one */
+        s.vec_a = s.vec_b = p->type_a == JG_F32 ? SPEC_ARGUMENT : SPEC_GATHER;
     }
     return s;
 }
@@ -91,22 +124,23 @@ static void leave_to_launch(const problem *p, kernel_spec *s)
     if (p->dynamic & JG_DYNAMIC_BATCH) s->single = 0;
 }
 
-static kernel_spec specialised_spec(int family, int number, const problem *p, access_widths access, const tile *t)
+/* Bytes of a copy, or that there is none. */
+static uint8_t copy_width(int family, const problem *p, int operand_b, uint8_t access)
 {
-    kernel_spec s;
-    memset(&s, 0, sizeof s);
-    s.family = (uint16_t)family;
-    s.arch = (uint16_t)number;
-    s.form = JG_FORM_SPECIALISED;
-    s.type_in = p->type_a;
-    s.type_c = p->type_c;
+    if (family != FAMILY_MMA) return p->type_a == JG_F32 ? access : SPEC_GATHER;
+    return copies(p, operand_b) && access >= 4 ? access : SPEC_GATHER;
+}
+
+static kernel_spec specialised_spec(int family, int number, const problem *p, access_widths access, const arch_tile *row)
+{
+    kernel_spec s = base_spec(family, number, p, JG_FORM_SPECIALISED, row);
+    s.fusion = kernel_fusion(p);
     s.trans_a = p->op_a == JG_T;
     s.trans_b = p->op_b == JG_T;
-    s.vec_a = access.a;
-    s.vec_b = access.b;
+    s.vec_a = copy_width(family, p, 0, access.a);
+    s.vec_b = copy_width(family, p, 1, access.b);
     s.vec_c = access.c;
     s.single = p->batch == 1;
-    s.tile = *t;
     s.m = p->m;
     s.n = p->n;
     s.k = p->k;
@@ -114,7 +148,6 @@ static kernel_spec specialised_spec(int family, int number, const problem *p, ac
     s.ldb = p->ldb;
     s.ldc = p->ldc;
     leave_to_launch(p, &s);
-    if (family == FAMILY_SIMT && p->type_a != JG_F32) s.vec_a = s.vec_b = 2;
     return s;
 }
 
@@ -142,8 +175,12 @@ static double tile_rate(const kernel_spec *s, const arch *a)
     const double wm = s->tile.warp_m, wn = s->tile.warp_n;
     const double ratio = wm * wn / (wm + wn);
     if (s->family == FAMILY_SIMT) return 1.0 / (1.0 / a->fma_per_clock + 1.0 / (a->fma_per_clock * ratio));
-    const double by_shared = ratio * SHARED_BYTES_PER_CLOCK / 2;
-    return 1.0 / (1.0 / a->mma_per_clock + 0.5 / by_shared);
+    /* By the size of an element, against the table's 16 bits; of 3xtf32 three products are made. */
+    const jg_type type = kernel_multiply_type(s);
+    const double bytes = s->family == FAMILY_TF32 ? 4 : type == JG_S8 ? 1 : 2;
+    const double products = (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 1;
+    const double by_shared = ratio * SHARED_BYTES_PER_CLOCK / bytes;
+    return 1.0 / (products * bytes / 2 / a->mma_per_clock + 0.5 / by_shared);
 }
 
 static int64_t power_of_two_from(int64_t size)
@@ -202,25 +239,32 @@ void plan_complete(const problem *p, const limits *l, plan *c)
     c->clocks = c->blocks_per_sm ? price(p, l, c) : 0;
 }
 
+/* Whether a generic kernel of the problem's class can copy both operands 16 bytes at a time. */
+static int copies_both(int family, const problem *p)
+{
+    return family == FAMILY_MMA && copies(p, 0) && copies(p, 1);
+}
+
 /* The kernel a table row stands for, or 0 if the row is not for this form and access. */
 static int candidate_spec(const problem *p, access_widths access, jg_form form, const arch *a, const arch_tile *row, kernel_spec *spec)
 {
-    const int family = family_of((jg_type)p->type_a, a);
+    const int family = family_of(p, a);
     if (form == JG_FORM_SPECIALISED) {
-        *spec = specialised_spec(family, a->number, p, access, &row->tile);
+        *spec = specialised_spec(family, a->number, p, access, row);
         return 1;
     }
-    const int vector = access.a == 16 && access.b == 16;
+    const int vector = copies_both(family, p) && access.a == 16 && access.b == 16;
     const unsigned needed = family == FAMILY_MMA && !vector ? TILE_GENERIC_GATHER : TILE_GENERIC;
-    *spec = generic_spec(family, a->number, (jg_type)p->type_a, &row->tile, p->op_a == JG_T, p->op_b == JG_T, vector);
+    *spec = generic_spec(family, a->number, p, row, vector);
     return (row->flags & needed) != 0;
 }
 
 void plan_each(const problem *p, access_widths access, jg_form form, const limits *l, plan_visit visit, void *user)
 {
     const arch *a = l->arch;
-    const arch_tile *rows = tiles_of(family_of((jg_type)p->type_a, a), a);
+    const arch_tile *rows = tiles_of(family_of(p, a), a);
     int smallest_shared = l->shared_per_sm;
+    if (!rows) return;
     plan c;
     for (const arch_tile *row = rows; row->tile.m; row++) {
         if (!candidate_spec(p, access, form, a, row, &c.spec)) continue;
@@ -258,9 +302,18 @@ static void keep_best(void *user, const plan *c, const char *reason)
     }
 }
 
+/* What only tensor cores do. */
+static jg_status check_family(const problem *p, const arch *a)
+{
+    if (family_of(p, a) == FAMILY_SIMT || a->has_mma) return JG_OK;
+    return status_set(JG_ERR_UNSUPPORTED, "sm_%d has no tensor cores for math = %s; nearest that works: JG_MATH_DEFAULT", a->number,
+                      problem_math_mode(p) == JG_MATH_TF32 ? "JG_MATH_TF32" : problem_math_mode(p) == JG_MATH_F16 ? "JG_MATH_F16" : "JG_MATH_F32_3XTF32");
+}
+
 jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *l, plan *out)
 {
     choice ch = {.found = 0, .reasons = ""};
+    RETURN_IF_ERROR(check_family(p, l->arch));
     plan_each(p, access, form, l, keep_best, &ch);
     if (!ch.found)
         return status_set(JG_ERR_UNSUPPORTED, "no plan for %lldx%lldx%lld is legal on sm_%d:%s", (long long)p->m, (long long)p->n,
@@ -269,21 +322,48 @@ jg_status plan_choose(const problem *p, access_widths access, jg_form form, cons
     return JG_OK;
 }
 
-void plan_generic_set(jg_type type, const limits *l, void (*visit)(void *user, const kernel_spec *spec), void *user)
+/* The resident classes, by their flag. */
+static const struct {
+    uint32_t flag;
+    plan_class what;
+} classes[] = {
+    {JG_RESIDENT_F32, {JG_F32, JG_F32, JG_MATH_DEFAULT}},   {JG_RESIDENT_F16, {JG_F16, JG_F16, JG_MATH_DEFAULT}},
+    {JG_RESIDENT_BF16, {JG_BF16, JG_BF16, JG_MATH_DEFAULT}}, {JG_RESIDENT_S8, {JG_S8, JG_S8, JG_MATH_DEFAULT}},
+    {JG_RESIDENT_U8, {JG_U8, JG_S8, JG_MATH_DEFAULT}},       {JG_RESIDENT_U8, {JG_S8, JG_U8, JG_MATH_DEFAULT}},
+    {JG_RESIDENT_S4, {JG_S4, JG_S4, JG_MATH_DEFAULT}},       {JG_RESIDENT_E4M3, {JG_E4M3, JG_E4M3, JG_MATH_DEFAULT}},
+    {JG_RESIDENT_TF32, {JG_F32, JG_F32, JG_MATH_TF32}},      {JG_RESIDENT_3XTF32, {JG_F32, JG_F32, JG_MATH_F32_3XTF32}},
+};
+
+void plan_each_resident(uint32_t flags, void (*visit)(void *user, const plan_class *what), void *user)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (flags & classes[i].flag) visit(user, &classes[i].what);
+}
+
+plan_class plan_class_of(const problem *p)
+{
+    return (plan_class){p->type_a, p->type_b, p->math};
+}
+
+void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(void *user, const kernel_spec *spec), void *user)
 {
     const arch *a = l->arch;
-    const int family = family_of(type, a);
     /* Any small problem will do: the rules that need one do not depend on its size. */
-    const problem any = {.m = 1, .n = 1, .k = 1, .batch = 1, .type_a = (uint8_t)type, .type_b = (uint8_t)type, .type_c = (uint8_t)type};
-    for (const arch_tile *row = tiles_of(family, a); row->tile.m; row++) {
+    problem p = {.m = 1, .n = 1, .k = 1, .batch = 1, .type_a = what->type_a, .type_b = what->type_b, .type_c = JG_F32, .math = what->math};
+    const int family = family_of(&p, a);
+    const arch_tile *rows = tiles_of(family, a);
+    for (const arch_tile *row = rows; row && row->tile.m; row++) {
         for (int variant = 0; variant < 5; variant++) {
             const int vector = variant < 4;
-            if (family == FAMILY_SIMT && variant > 0) break;
+            p.op_a = variant & 1 ? JG_T : JG_N;
+            p.op_b = variant >> 1 & 1 ? JG_T : JG_N;
+            if (family != FAMILY_MMA && variant > 0) break;
+            if (family == FAMILY_MMA && vector && !copies_both(family, &p)) continue;
             if (!(row->flags & (vector ? TILE_GENERIC : TILE_GENERIC_GATHER))) continue;
-            plan c = {.spec = generic_spec(family, a->number, type, &row->tile, variant & 1, variant >> 1 & 1, vector)};
+            plan c = {.spec = generic_spec(family, a->number, &p, row, vector)};
             char reason[160];
-            plan_complete(&any, l, &c);
-            if (plan_is_legal(&any, l, &c, c.shared_bytes, reason, sizeof reason)) visit(user, &c.spec);
+            plan_complete(&p, l, &c);
+            if (plan_is_legal(&p, l, &c, c.shared_bytes, reason, sizeof reason)) visit(user, &c.spec);
         }
     }
 }

@@ -55,7 +55,22 @@ int plan_is_legal(const problem *p, const limits *limits, const plan *candidate,
 /* Blocks of this shape that fit an SM at once; *by_shared: the same if only shared memory counted. */
 int plan_occupancy(const limits *limits, int threads, int registers, int shared_bytes, int *by_shared);
 
-/* The generic set of an input type: calls visit for each kernel. */
-void plan_generic_set(jg_type type, const limits *limits, void (*visit)(void *user, const kernel_spec *spec), void *user);
+/* What one generic set serves: products of these types with this math, whatever their sizes, layouts and epilogues. */
+typedef struct plan_class {
+    uint8_t type_a, type_b; /* jg_type, in canonical order */
+    uint8_t math;           /* a JG_MATH_ mode and flags */
+} plan_class;
+
+plan_class plan_class_of(const problem *p);
+
+#define PLAN_RESIDENT_ALL                                                                                                  \
+    (JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16 | JG_RESIDENT_S8 | JG_RESIDENT_U8 | JG_RESIDENT_S4 | JG_RESIDENT_E4M3 | \
+     JG_RESIDENT_TF32 | JG_RESIDENT_3XTF32)
+
+/* The classes that JG_RESIDENT_ flags stand for. */
+void plan_each_resident(uint32_t flags, void (*visit)(void *user, const plan_class *what), void *user);
+
+/* The generic set of a class: calls visit for each kernel; for none where the architecture cannot do it. */
+void plan_generic_set(const plan_class *what, const limits *limits, void (*visit)(void *user, const kernel_spec *spec), void *user);
 
 #endif

@@ -17,6 +17,12 @@ struct jg_plan {
     jg_source source;
 };
 
+/* Where the width is a launch argument, or a gather's, it is the one that the access allows. */
+static unsigned needed_width(const dispatch *d, uint8_t vec, uint8_t access)
+{
+    return d->is_fallback || vec == SPEC_ARGUMENT || vec == SPEC_GATHER ? access : vec;
+}
+
 /* What the kernel counts on, which can be less than what was promised. Another may take a fallback's place. */
 static void set_needs(jg_plan *pl)
 {
@@ -28,9 +34,10 @@ static void set_needs(jg_plan *pl)
     const dispatch *d = lru_value(pl->entry);
     const plan *chosen = &dispatch_current(d)->plan;
     const kernel_spec *s = &chosen->spec;
-    /* Where the width is a launch argument, it is the one that the access allows. */
-    pl->need_a = d->is_fallback || s->vec_a == SPEC_ARGUMENT ? chosen->access.a : s->vec_a;
-    pl->need_b = d->is_fallback || s->vec_b == SPEC_ARGUMENT ? chosen->access.b : s->vec_b;
+    if (s->family != FAMILY_SIMT || s->type_a == JG_F32) {
+        pl->need_a = needed_width(d, s->vec_a, chosen->access.a);
+        pl->need_b = needed_width(d, s->vec_b, chosen->access.b);
+    }
     if (chosen->access.c) pl->need_c = 4 * out;
 }
 
@@ -85,7 +92,7 @@ static void describe_kernel(const binding *d, const limits *l, jg_plan_details *
     int by_shared;
     kernel_format_name(&c->spec, out->kernel);
     snprintf(out->family, sizeof out->family, "%s", family_name(c->spec.family));
-    snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(c->spec.family));
+    snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(c->spec.family, kernel_multiply_type(&c->spec) == JG_S8, c->spec.math));
     out->form = (jg_form)c->spec.form;
     out->arch = c->spec.arch;
     out->tile_m = t->m;
@@ -114,7 +121,7 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     } else {
         snprintf(out->kernel, sizeof out->kernel, "cpu");
         snprintf(out->family, sizeof out->family, "cpu");
-        snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(FAMILY_SIMT));
+        snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(FAMILY_SIMT, problem_multiply_type(&pl->problem) == JG_S8, pl->problem.math));
     }
     return JG_OK;
 }

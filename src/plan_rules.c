@@ -27,7 +27,7 @@ typedef struct situation {
 
 static int family_exists(const situation *s)
 {
-    if (s->c->spec.family == FAMILY_MMA && !s->l->arch->has_mma)
+    if (s->c->spec.family != FAMILY_SIMT && !s->l->arch->has_mma)
         REFUSE("sm_%d has no mma.sync m16n8k16", s->l->arch->number);
     return 1;
 }
@@ -36,11 +36,14 @@ static int tile_divides(const situation *s)
 {
     const tile *t = &s->c->spec.tile;
     const int mma = s->c->spec.family == FAMILY_MMA;
+    const int steps = mma && kernel_multiply_type(&s->c->spec) == JG_S8 ? 32 : 16;
     if (t->m % t->warp_m || t->n % t->warp_n)
         REFUSE("a %dx%d tile does not divide into %dx%d parts", t->m, t->n, t->warp_m, t->warp_n);
-    if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % 16))
-        REFUSE("a warp tile of %dx%dx%d is not made of 16x16x16 steps", t->warp_m, t->warp_n, t->k);
-    if (!mma && (t->warp_m % 4 || t->warp_n % 4 || t->k % 4))
+    if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % steps))
+        REFUSE("a warp tile of %dx%dx%d is not made of 16x16x%d steps", t->warp_m, t->warp_n, t->k, steps);
+    if (s->c->spec.family == FAMILY_TF32 && (t->warp_m % 16 || t->warp_n % 8 || t->k % 8))
+        REFUSE("a warp tile of %dx%dx%d is not made of 16x8x8 steps", t->warp_m, t->warp_n, t->k);
+    if (s->c->spec.family == FAMILY_SIMT && (t->warp_m % 4 || t->warp_n % 4 || t->k % 4))
         REFUSE("a thread tile of %dx%dx%d is not made of 4x4x4 groups", t->warp_m, t->warp_n, t->k);
     if (t->stages < 2) REFUSE("%d stage cannot be filled while it is read", t->stages);
     return 1;
@@ -49,8 +52,8 @@ static int tile_divides(const situation *s)
 static int thread_tile_fits_type(const situation *s)
 {
     const kernel_spec *k = &s->c->spec;
-    if (k->family == FAMILY_SIMT && k->type_in != JG_F32 && k->tile.warp_m * k->tile.warp_n > 16)
-        REFUSE("a thread tile of %dx%d with 16-bit types makes too much code", k->tile.warp_m, k->tile.warp_n);
+    if (k->family == FAMILY_SIMT && k->type_a != JG_F32 && k->tile.warp_m * k->tile.warp_n > 16)
+        REFUSE("a thread tile of %dx%d with narrow types makes too much code", k->tile.warp_m, k->tile.warp_n);
     return 1;
 }
 

@@ -101,15 +101,23 @@ static void add_generic(void *user, const kernel_spec *spec)
     if (v->status == JG_OK) v->status = add_item(v->work, &it);
 }
 
+static void add_class(void *user, const plan_class *what)
+{
+    generic_visit *v = user;
+    plan_generic_set(what, &v->work->context->device.limits, add_generic, v);
+}
+
 /* The generic kernels of the types asked for and, if told to, of every input type that the list uses. */
 static jg_status add_generic_sets(work *w, const jg_prewarm_options *options)
 {
-    uint32_t types = options->types;
-    for (size_t i = 0; i < w->count && options->generic_set; i++)
-        if (w->items[i]->status == JG_OK) types |= 1u << w->items[i]->plan.spec.type_in;
     generic_visit v = {w, JG_OK};
-    for (int type = JG_F32; type <= JG_BF16; type++)
-        if (types & 1u << type) plan_generic_set((jg_type)type, &w->context->device.limits, add_generic, &v);
+    const size_t count = w->count; /* the list grows */
+    for (size_t i = 0; i < count && options->generic_set; i++) {
+        if (w->items[i]->status != JG_OK) continue;
+        const kernel_spec *s = &w->items[i]->plan.spec;
+        add_class(&v, &(plan_class){s->type_a, s->type_b, s->math});
+    }
+    plan_each_resident(options->types, add_class, &v);
     return v.status;
 }
 
@@ -248,7 +256,7 @@ static jg_status outcome_of(const work *w)
 
 static jg_status check_options(const jg_prewarm_options *o)
 {
-    if (!(o->types & ~(JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16))) return JG_OK;
+    if (!(o->types & ~PLAN_RESIDENT_ALL)) return JG_OK;
     return status_set(JG_ERR_VALUE, "jg_prewarm: types is 0x%x; it must be made of JG_RESIDENT_ flags of types", o->types);
 }
 

@@ -42,6 +42,12 @@ static void load_generic(void *user, const kernel_spec *spec)
     }
 }
 
+static void load_class(void *user, const plan_class *what)
+{
+    generic_load *load = user;
+    plan_generic_set(what, &load->context->device.limits, load_generic, load);
+}
+
 typedef struct namesake {
     const char *name;
     int found;
@@ -74,8 +80,7 @@ static jg_status refuse_sealed(jg_context *c, const generic_load *load)
 static jg_status load_generic_sets(jg_context *c)
 {
     generic_load load = {.context = c};
-    for (int type = JG_F32; type <= JG_BF16; type++)
-        if (c->options.resident & 1u << type) plan_generic_set((jg_type)type, &c->device.limits, load_generic, &load);
+    plan_each_resident(c->options.resident, load_class, &load);
     if (load.status == JG_OK && load.missing && c->options.compile == JG_COMPILE_NEVER) return refuse_sealed(c, &load);
     return load.status;
 }
@@ -119,14 +124,27 @@ static jg_status prepare_problem(jg_context *c, const jg_problem *in)
     return prepare(c, &key, c->options.compile != JG_COMPILE_NEVER);
 }
 
+typedef struct common {
+    jg_context *context;
+    jg_status status;
+} common;
+
+/* Of a class that the architecture cannot do there is nothing to prepare. */
+static void prepare_class(void *user, const plan_class *what)
+{
+    common *w = user;
+    for (int64_t size = 64; size <= 1024 && w->status == JG_OK; size += 64) {
+        const jg_problem p = {.m = size, .n = size, .k = size, .type_a = (jg_type)what->type_a, .type_b = (jg_type)what->type_b, .math = what->math};
+        w->status = prepare_problem(w->context, &p);
+        if (w->status == JG_ERR_UNSUPPORTED) w->status = JG_OK;
+    }
+}
+
 static jg_status prepare_common(jg_context *c)
 {
-    for (int type = JG_F32; type <= JG_BF16; type++) {
-        if (!(c->options.resident & 1u << type)) continue;
-        for (int64_t size = 64; size <= 1024; size += 64)
-            RETURN_IF_ERROR(prepare_problem(c, &(jg_problem){.m = size, .n = size, .k = size, .type_a = (jg_type)type}));
-    }
-    return JG_OK;
+    common w = {c, JG_OK};
+    plan_each_resident(c->options.resident, prepare_class, &w);
+    return w.status;
 }
 
 /* One that cannot be planned any more is passed over. */

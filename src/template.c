@@ -9,28 +9,30 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Each family's text is the shared part and its own file in one string, each with its name for the compiler's messages.
+/* Each family's text is the shared parts and its own in one string, each with its name for the compiler's messages.
  * The name is absolute because NVRTC puts the working directory before any other, and an image must not depend on that. */
-#define EMBED(symbol, file)                                                   \
-    __asm__(".pushsection .rodata\n"                                          \
-            ".global " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"        \
-            ".ascii \"#line 1 \\\"/jitgemm/templates/common.cuh\\\"\\n\"\n"             \
-            ".incbin \"" JG_TEMPLATE_DIR "/common.cuh\"\n"                    \
-            ".ascii \"#line 1 \\\"/jitgemm/templates/" file "\\\"\\n\"\n"               \
-            ".incbin \"" JG_TEMPLATE_DIR "/" file "\"\n"                      \
-            ".byte 0\n"                                                       \
-            ".popsection\n");                                                 \
+#define PART(file)                                                       \
+    ".ascii \"#line 1 \\\"/jitgemm/templates/" file "\\\"\\n\"\n"         \
+    ".incbin \"" JG_TEMPLATE_DIR "/" file "\"\n"
+#define SHARED PART("common.cuh") PART("numbers.cuh") PART("elements.cuh") PART("epilogue.cuh")
+#define EMBED(symbol, parts)                                             \
+    __asm__(".pushsection .rodata\n"                                     \
+            ".global " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"   \
+            SHARED parts                                                 \
+            ".byte 0\n"                                                  \
+            ".popsection\n");                                            \
     extern const char symbol[] __attribute__((visibility("hidden")))
 
-EMBED(jg_template_simt, "simt.cu");
-EMBED(jg_template_mma, "mma.cu");
+EMBED(jg_template_simt, PART("quads.cuh") PART("simt.cu"));
+EMBED(jg_template_mma, PART("fragments.cuh") PART("mma.cu"));
+EMBED(jg_template_tf32, PART("quads.cuh") PART("fragments.cuh") PART("tf32.cu"));
 
 static pthread_once_t digest_once = PTHREAD_ONCE_INIT;
-static uint64_t digests[FAMILY_MMA + 1];
+static uint64_t digests[LAST_FAMILY + 1];
 
 const char *template_source(int family)
 {
-    return family == FAMILY_MMA ? jg_template_mma : jg_template_simt;
+    return family == FAMILY_MMA ? jg_template_mma : family == FAMILY_TF32 ? jg_template_tf32 : jg_template_simt;
 }
 
 /* Copies the text without // and block comments, line ends doubled or spaces at line ends. The templates hold no
@@ -67,7 +69,7 @@ uint64_t template_digest_text(const char *text)
 
 static void compute_digests(void)
 {
-    for (int family = FAMILY_SIMT; family <= FAMILY_MMA; family++)
+    for (int family = FAMILY_SIMT; family <= LAST_FAMILY; family++)
         digests[family] = template_digest_text(template_source(family));
 }
 

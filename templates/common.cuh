@@ -1,9 +1,10 @@
-// Shared by every kernel family: the launch arguments, the sizes (each a launch parameter or a
-// constant; in a generic kernel all are launch parameters), and the way a finished sum becomes an element of C.
+// Shared by every kernel family: the launch arguments, and the sizes and choices that are each a launch parameter or a constant
+// (in a generic kernel nearly all are launch parameters).
 //
-// The library renders a kernel as: #define lines + this file + one family. README.md explains every
-// macro. Nothing may be #included: compile time, and devices without CUDA headers.
+// The library renders a kernel as: #define lines + this file + numbers.cuh + elements.cuh + epilogue.cuh + one family's files.
+// README.md explains every macro. Nothing may be #included: compile time, and devices without CUDA headers.
 
+typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef long long i64;
@@ -16,8 +17,15 @@ struct jg_args {
     i64 stride_a, stride_b, stride_c;
     u32 m, n, k, batch;
     float alpha, beta;
-    u32 flags;
-    u32 reserved;
+    u32 flags, fusion;
+    const void *residual;
+    i64 ld_residual, stride_residual;
+    const float *scale, *scale_m, *scale_n;
+    const void *bias_m, *bias_n;
+    const u16 *group_scales;
+    const signed char *group_zeros;
+    i64 stride_group;
+    float clamp_low, clamp_high, out_scale, out_zero;
 };
 
 // Bits of jg_args.flags.
@@ -25,12 +33,43 @@ struct jg_args {
 #define JG_FLAG_TRANS_B 2u
 #define JG_FLAG_VEC_A 4u         // 16-byte loads are legal
 #define JG_FLAG_VEC_B 8u
-#define JG_FLAG_TYPE_C_SHIFT 4   // two bits, a JG_TYPE number
-#define JG_FLAG_VEC_C 64u        // four neighbours of C may be stored at once
+#define JG_FLAG_VEC_C 16u        // four neighbours of C may be stored at once
+
+// Bits of jg_args.fusion and of JG_FUSION.
+#define JG_FUSE_SCALE 1u
+#define JG_FUSE_SCALE_M 2u
+#define JG_FUSE_SCALE_N 4u
+#define JG_FUSE_BIAS_M 8u
+#define JG_FUSE_BIAS_N 16u
+#define JG_FUSE_RESIDUAL 32u
+#define JG_FUSE_RESIDUAL_AFTER 64u
+#define JG_FUSE_REQUANTIZE 128u
+#define JG_FUSE_ACTIVATION_SHIFT 8   // three bits, a jg_activation
+#define JG_FUSE_ANY 0x7ffu           // any of the above
+#define JG_FUSE_TYPE_C_SHIFT 12      // four bits, a JG_TYPE number
+#define JG_FUSE_TYPE_BIAS_SHIFT 16   // four bits
+#define JG_FUSE_GROUP_SHIFT 20       // two bits: weights in groups of 16 << this, 0: none
+#define JG_FUSE_ZERO_POINTS (1u << 22)
 
 #define JG_TYPE_F32 1
 #define JG_TYPE_F16 2
 #define JG_TYPE_BF16 3
+#define JG_TYPE_S8 4
+#define JG_TYPE_U8 5
+#define JG_TYPE_S4 6
+#define JG_TYPE_S32 7
+#define JG_TYPE_E4M3 8
+#define JG_TYPE_E5M2 9
+
+#define JG_FAMILY_SIMT 1
+#define JG_FAMILY_MMA 2
+#define JG_FAMILY_TF32 3
+
+#define JG_MODE_DEFAULT 0
+#define JG_MODE_TF32 1
+#define JG_MODE_3XTF32 2
+#define JG_MODE_STRICT 3
+#define JG_MODE_F16 4
 
 // Sizes: each by itself a constant where the renderer gave it, else a launch argument of the same type.
 #ifdef JG_M
@@ -72,107 +111,58 @@ struct jg_args {
 #define TRANS_B ((args.flags & JG_FLAG_TRANS_B) != 0)
 #endif
 
-#if JG_TYPE == JG_TYPE_F32
-#define TYPE_C JG_TYPE_F32
-#elif defined(JG_TYPE_C)
-#define TYPE_C JG_TYPE_C
-#else
-#define TYPE_C ((args.flags >> JG_FLAG_TYPE_C_SHIFT) & 3u)
-#endif
-
 #ifdef JG_VEC_C
 #define VECTOR_C (JG_VEC_C != 0)
 #else
 #define VECTOR_C ((args.flags & JG_FLAG_VEC_C) != 0)
 #endif
 
-__device__ __forceinline__ float f16_to_f32(u16 bits)
-{
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-    return value;
-}
+#ifdef JG_FUSION
+#define FUSION ((u32)JG_FUSION)
+#define UNROLL_FUSED 16  // any loop of the epilogue: its code is short
+#else
+#define FUSION args.fusion
+#define UNROLL_FUSED 1
+#endif
+#define TYPE_C (FUSION >> JG_FUSE_TYPE_C_SHIFT & 15u)
 
-__device__ __forceinline__ u16 f32_to_f16(float value)
-{
-    u16 bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-    return bits;
-}
+// The type that elements are multiplied in.
+#define IS_INTEGER(type) ((type) == JG_TYPE_S8 || (type) == JG_TYPE_U8 || (type) == JG_TYPE_S4)
+#if JG_TYPE_A == JG_TYPE_F32
+#define MULTIPLY JG_TYPE_F32
+#elif IS_INTEGER(JG_TYPE_A) && IS_INTEGER(JG_TYPE_B)
+#define MULTIPLY JG_TYPE_S8
+#elif JG_TYPE_A == JG_TYPE_BF16 || JG_TYPE_B == JG_TYPE_BF16
+#define MULTIPLY JG_TYPE_BF16
+#else
+#define MULTIPLY JG_TYPE_F16
+#endif
 
-__device__ __forceinline__ float bf16_to_f32(u16 bits)
-{
-    return __uint_as_float((u32)bits << 16);
-}
+// Sums: exact integers, or float32 (f16 only inside the mma family, until the epilogue).
+#if MULTIPLY == JG_TYPE_S8
+typedef int sum_t;
+#else
+typedef float sum_t;
+#endif
 
-// In integers, because sm_75 has no such conversion and all architectures must give the same bits.
-__device__ __forceinline__ u16 f32_to_bf16(float value)
-{
-    u32 bits = __float_as_uint(value);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;  // NaN
-    return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-__device__ __forceinline__ float load_c(const jg_args &args, const void *c, i64 at)
-{
-    if (TYPE_C == JG_TYPE_F32) return ((const float *)c)[at];
-    u16 bits = ((const u16 *)c)[at];
-    return TYPE_C == JG_TYPE_F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
-}
-
-__device__ __forceinline__ u16 to_16bit(const jg_args &args, float value)
-{
-    return TYPE_C == JG_TYPE_F16 ? f32_to_f16(value) : f32_to_bf16(value);
-}
-
-// alpha * sum + beta * c, in float32. The fma is explicit and contraction is off (-fmad=false), so
-// that alpha and beta as constants or as arguments give the same bits; beta = 0 never reads C.
-__device__ __forceinline__ float scaled(const jg_args &args, const void *c, i64 at, float sum)
-{
-    if (args.beta == 0.0f) return __fmul_rn(args.alpha, sum);
-    return __fmaf_rn(args.alpha, sum, __fmul_rn(args.beta, load_c(args, c, at)));
-}
-
-// Stores four neighbours of a row of C, those with column < n, in as few accesses as VECTOR_C allows.
-__device__ __forceinline__ void store_c(const jg_args &args, void *c, i64 row, u32 column, const float *sums)
-{
-    const i64 at = row * LDC + column;
-    float v[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) v[i] = column + i < DIM_N ? scaled(args, c, at + i, sums[i]) : 0.0f;
-    if (TYPE_C == JG_TYPE_F32) {
-        float *p = (float *)c + at;
-        if (VECTOR_C && column + 4 <= DIM_N) {
-            *(float4 *)p = make_float4(v[0], v[1], v[2], v[3]);
-        } else {
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (column + i < DIM_N) p[i] = v[i];
-        }
-    } else {
-        u16 *p = (u16 *)c + at;
-        u16 h[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) h[i] = to_16bit(args, v[i]);
-        if (VECTOR_C && column + 4 <= DIM_N) {
-            *(uint2 *)p = make_uint2(h[0] | (u32)h[1] << 16, h[2] | (u32)h[3] << 16);
-        } else {
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (column + i < DIM_N) p[i] = h[i];
-        }
-    }
-}
+// What numbers.cuh is written in.
+#define JG_FN __device__ __forceinline__
+#define JG_FMA(a, b, c) __fmaf_rn(a, b, c)
+#define JG_MUL(a, b) __fmul_rn(a, b)
+#define JG_ADD(a, b) __fadd_rn(a, b)
+#define JG_DIV(a, b) __fdiv_rn(a, b)
+#define JG_BITS(f) __float_as_uint(f)
+#define JG_FLOAT(u) __uint_as_float(u)
 
 // Tile coordinates of this block. Eight rows of tiles are walked column by column, so that blocks that
 // run together share panels of A and B in L2.
-__device__ __forceinline__ void tile_of_block(const jg_args &args, u32 &tile_m, u32 &tile_n)
+__device__ __forceinline__ void tile_of_block(const jg_args &args, u32 block, u32 &tile_m, u32 &tile_n)
 {
     const u32 rows = (DIM_M + JG_BM - 1) / JG_BM, columns = (DIM_N + JG_BN - 1) / JG_BN;
     const u32 group = 8 * columns;
-    const u32 first = blockIdx.x / group * 8;
+    const u32 first = block / group * 8;
     const u32 height = rows - first < 8 ? rows - first : 8;
-    const u32 within = blockIdx.x % group;
+    const u32 within = block % group;
     tile_m = first + within % height;
     tile_n = within / height;
 }
@@ -185,8 +175,3 @@ __device__ __forceinline__ void tile_of_block(const jg_args &args, u32 &tile_m, 
 #define FIRST_ITEM blockIdx.y
 #define ITEMS args.batch
 #endif
-
-__device__ __forceinline__ void *item_of_c(const jg_args &args, u32 item)
-{
-    return (unsigned char *)args.c + args.stride_c * item * (TYPE_C == JG_TYPE_F32 ? 4 : 2);
-}

@@ -1,27 +1,29 @@
-// Family mma: tensor cores through mma.sync m16n8k16, f16 or bf16 in, float32 accumulate. sm_80 and up.
+// Family mma: tensor cores through mma.sync, sm_80 and up: m16n8k16 of f16 or bf16 into float32 (or f16: JG_MODE_F16), and
+// m16n8k32 of s8 or u8 into int32. Narrower elements are widened on their way into shared memory: 8-bit floats and weights to f16
+// or bf16, s4 to s8.
 //
 // A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it. Tiles of A and B go
 // through JG_STAGES buffers in shared memory, filled by cp.async, and from there by ldmatrix into
-// registers. Shared memory is kept in chunks of 8 elements (16 bytes), XOR-swizzled so that the eight rows
+// registers. Shared memory is kept in chunks of 16 bytes, XOR-swizzled so that the eight rows
 // an ldmatrix reads lie in different banks.
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, k contiguous)
-// and "mn-major" (rows along k). Operands whose rows are not even 4-byte aligned are read element by
-// element, by any strides, into the k-major layout; there the transposition can be a launch argument.
+// and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted, whose rows are not even 4-byte
+// aligned, or 8-bit ones not contiguous along k, are gathered: read through registers, by any strides, into the k-major layout; there
+// the transposition can be a launch argument.
 //
-// The order of additions is ascending k in steps of 16, whatever the tile: all kernels of this family give the same bits.
+// The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family give
+// the same bits.
 
-#define WARPS_N (JG_BN / JG_WN)
-#define THREADS ((JG_BM / JG_WM) * WARPS_N * 32)
-#define FRAGS_M (JG_WM / 16)
-#define FRAGS_N (JG_WN / 8)
-#define STAGE_A_BYTES (JG_BM * JG_BK * 2)
-#define STAGE_B_BYTES (JG_BN * JG_BK * 2)
+#define THREADS WARP_THREADS
+#define ELEMENT_BYTES (MULTIPLY == JG_TYPE_S8 ? 1 : 2)  // in shared memory
+#define CHUNK (16 / ELEMENT_BYTES)                     // elements in 16 bytes
+#define STEP (2 * CHUNK)                               // k of one mma
+#define STAGE_A_BYTES (JG_BM * JG_BK * ELEMENT_BYTES)
+#define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
-#define SLAB_ROW (JG_WN + 4)  // floats; padded against bank conflicts
-#define SLAB_BYTES (16 * SLAB_ROW * 4)
 
-// A vector width of 2 bytes means element-wise loads.
+// A width of 2 bytes means to gather.
 #if JG_VEC_A == 2
 #define A_KMAJOR true
 #else
@@ -65,14 +67,33 @@ __device__ __forceinline__ void ldmatrix_trans(u32 (&r)[4], u32 shared)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
 }
 
-__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
-{
-#if JG_TYPE == JG_TYPE_F16
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+#if MULTIPLY == JG_TYPE_S8
+#if JG_TYPE_A == JG_TYPE_U8 && JG_TYPE_B == JG_TYPE_U8
+#define MMA "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32"
+#elif JG_TYPE_A == JG_TYPE_U8
+#define MMA "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
+#elif JG_TYPE_B == JG_TYPE_U8
+#define MMA "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32"
 #else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+#define MMA "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
 #endif
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#elif MULTIPLY == JG_TYPE_BF16
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif JG_MODE == JG_MODE_F16
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"
+#else
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#endif
+
+__device__ __forceinline__ void mma(register_t (&d)[REGISTERS], const u32 (&a)[4], u32 b0, u32 b1)
+{
+#if JG_MODE == JG_MODE_F16
+    asm(MMA " {%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%0,%1};" : "+r"(d[0]), "+r"(d[1])
+#elif MULTIPLY == JG_TYPE_S8
+    asm(MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+#else
+    asm(MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#endif
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
@@ -86,80 +107,123 @@ __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk)
 
 // Copies one chunk, of which the first `valid` elements exist, and zero-fills the rest.
 template <int VEC>
-__device__ __forceinline__ void copy_chunk(u32 shared, const u16 *global, u32 valid)
+__device__ __forceinline__ void copy_chunk(u32 shared, const u8 *global, u32 valid)
 {
-    const u32 per = VEC / 2;
+    const u32 bytes = valid * ELEMENT_BYTES;
 #pragma unroll
-    for (u32 i = 0; i < 16 / VEC; i++) {
-        u32 have = valid <= i * per ? 0 : valid - i * per < per ? valid - i * per : per;
-        cp_async<VEC>(shared + i * VEC, have ? global + i * per : global, have * 2);
+    for (u32 i = 0; i < 16; i += VEC) {
+        const u32 have = bytes <= i ? 0 : bytes - i < VEC ? bytes - i : VEC;
+        cp_async<VEC>(shared + i, have ? global + i : global, have);
     }
 }
 
-// The same, element by element, `step` elements apart in global memory.
-__device__ __forceinline__ void gather_chunk(u32 shared, const u16 *global, i64 step, u32 valid)
+// What an element becomes in shared memory.
+template <int TYPE, bool WEIGHTS>
+__device__ __forceinline__ u32 converted(u32 bits, bool grouped, float scale, float zero)
 {
-    u32 v[8];
+    if (MULTIPLY == JG_TYPE_S8) return TYPE == JG_TYPE_S4 ? (u32)widen_integer<TYPE>(bits) & 255u : bits;
+    if (WEIGHTS) {
+        const u32 weight = grouped ? dequantise(widen<TYPE>(bits), scale, zero) : to_multiply_bits(widen<TYPE>(bits));
+        return CLEANS(MULTIPLY) ? to_multiply_bits(clean(widen<MULTIPLY>(weight), smallest_normal(MULTIPLY))) : weight;
+    }
+    if (TYPE == MULTIPLY && !CLEANS(TYPE)) return bits;
+    return to_multiply_bits(clean(widen<TYPE>(bits), smallest_normal(TYPE)));
+}
+
+// All of a chunk's elements at once: they lie side by side, from a multiple of their size in bytes on.
+template <int TYPE>
+__device__ __forceinline__ void read_wide(u32 (&v)[CHUNK], const void *global, i64 at)
+{
+    const u8 *p = (const u8 *)global + bytes_of<TYPE>(at);
+    const u32 bits = TYPE == JG_TYPE_S4 ? 4 : TYPE == JG_TYPE_F16 || TYPE == JG_TYPE_BF16 ? 16 : 8;
+    u32 words[CHUNK * bits / 32];
+    if (CHUNK * bits == 128) *(uint4 *)words = *(const uint4 *)p;
+    else if (CHUNK * bits == 64) *(uint2 *)words = *(const uint2 *)p;
+    else words[0] = *(const u32 *)p;
 #pragma unroll
-    for (u32 i = 0; i < 8; i++) v[i] = i < valid ? global[i * step] : 0;
-    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(v[0] | v[1] << 16), "r"(v[2] | v[3] << 16),
-                 "r"(v[4] | v[5] << 16), "r"(v[6] | v[7] << 16) : "memory");
+    for (u32 i = 0; i < CHUNK; i++) v[i] = words[i * bits / 32] >> i * bits % 32 & ((1u << bits) - 1);
+}
+
+// Reads a chunk along k by any strides, of which the first `valid` elements exist, converts it, and fills up with zeros.
+template <int TYPE, bool WEIGHTS>
+__device__ __forceinline__ void gather_chunk(const jg_args &args, u32 shared, const void *global, const weights &w, i64 at, i64 step,
+                                             bool wide, u32 mn, u32 k, u32 valid)
+{
+    u32 v[CHUNK];
+    if (wide && valid == CHUNK) {
+        read_wide<TYPE>(v, global, at);
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < CHUNK; i++) v[i] = i < valid ? read_bits<TYPE>(global, at + i * step) : 0;
+    }
+    // A group is made of whole chunks.
+    float scale = 0.0f, zero = 0.0f;
+    const bool grouped = WEIGHTS && GROUP_CODE != 0;
+    if (grouped && valid) read_group(args, w, mn, k, scale, zero);
+    u32 words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (u32 i = 0; i < CHUNK; i++)
+        if (i < valid) words[i * ELEMENT_BYTES / 4] |= converted<TYPE, WEIGHTS>(v[i], grouped, scale, zero) << i * ELEMENT_BYTES % 4 * 8;
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
 }
 
 __device__ __forceinline__ u32 valid_of(u32 at, u32 limit)
 {
-    return at >= limit ? 0 : limit - at < 8 ? limit - at : 8;
+    return at >= limit ? 0 : limit - at < CHUNK ? limit - at : CHUNK;
 }
 
 // Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory.
 // k_contiguous: neighbours along k are neighbours in memory.
-template <int MN, int VEC, bool KMAJOR>
-__device__ __forceinline__ void load_operand(u32 shared, const u16 *global, i64 ld, bool k_contiguous,
-                                             u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
+template <int TYPE, bool WEIGHTS, int MN, int VEC, bool KMAJOR>
+__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const weights &w, i64 ld,
+                                             bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
 {
-    const u32 chunks = MN * JG_BK / 8;
+    const u32 chunks = MN * JG_BK / CHUNK;
 #pragma unroll
     for (u32 base = 0; base < chunks; base += THREADS) {
         const u32 i = base + threadIdx.x;
         if (chunks % THREADS != 0 && i >= chunks) break;
         if (VEC == 2) {
             // Threads of a warp walk along what is contiguous.
-            const u32 row = k_contiguous ? i / (JG_BK / 8) : i % MN;
-            const u32 chunk = k_contiguous ? i % (JG_BK / 8) : i / MN;
-            const u32 mn = mn0 + row, k = k0 + chunk * 8;
+            const u32 row = k_contiguous ? i / (JG_BK / CHUNK) : i % MN;
+            const u32 chunk = k_contiguous ? i % (JG_BK / CHUNK) : i / MN;
+            const u32 mn = mn0 + row, k = k0 + chunk * CHUNK;
             const u32 valid = mn < mn_limit ? valid_of(k, k_limit) : 0;
             const i64 at = k_contiguous ? mn * ld + k : k * ld + mn;
-            gather_chunk(shared + chunk_at<JG_BK / 8>(row, chunk), valid ? global + at : global, k_contiguous ? 1 : ld, valid);
+            gather_chunk<TYPE, WEIGHTS>(args, shared + chunk_at<JG_BK / CHUNK>(row, chunk), global, w, valid ? at : 0,
+                                        k_contiguous ? 1 : ld, wide && k_contiguous, mn, k, valid);
         } else {
-            const u32 per_row = KMAJOR ? JG_BK / 8 : MN / 8;
+            const u32 per_row = KMAJOR ? JG_BK / CHUNK : MN / CHUNK;
             const u32 row = i / per_row, chunk = i % per_row;
-            const u32 outer = (KMAJOR ? mn0 : k0) + row, inner = (KMAJOR ? k0 : mn0) + chunk * 8;
+            const u32 outer = (KMAJOR ? mn0 : k0) + row, inner = (KMAJOR ? k0 : mn0) + chunk * CHUNK;
             const u32 valid = outer < (KMAJOR ? mn_limit : k_limit) ? valid_of(inner, KMAJOR ? k_limit : mn_limit) : 0;
-            copy_chunk<VEC == 2 ? 4 : VEC>(shared + chunk_at<per_row>(row, chunk), valid ? global + outer * ld + inner : global, valid);
+            copy_chunk<VEC == 2 ? 4 : VEC>(shared + chunk_at<per_row>(row, chunk),
+                                           valid ? global + (outer * ld + inner) * ELEMENT_BYTES : global, valid);
         }
     }
 }
 
-// A's fragment for rows row0 .. row0+15 and the 16 values of k at step: lanes 0-7 and 8-15 address the upper and
-// lower rows of the first eight k, lanes 16-31 those of the second.
+// A's fragment for rows row0 .. row0+15 and the STEP values of k at step: lanes 0-7 and 8-15 address the upper and
+// lower rows of the first chunk of k, lanes 16-31 those of the second. (mn-major tiles are of 16-bit elements.)
 __device__ __forceinline__ void load_fragment_a(u32 (&r)[4], u32 shared, u32 row0, u32 step, u32 lane)
 {
-    if (A_KMAJOR) ldmatrix(r, shared + chunk_at<JG_BK / 8>(row0 + (lane & 15), step * 2 + (lane >> 4)));
+    if (A_KMAJOR) ldmatrix(r, shared + chunk_at<JG_BK / CHUNK>(row0 + (lane & 15), step * 2 + (lane >> 4)));
     else ldmatrix_trans(r, shared + chunk_at<JG_BM / 8>(step * 16 + (lane & 7) + (lane >> 4) * 8, row0 / 8 + (lane >> 3 & 1)));
 }
 
 // B's fragments for columns column0 .. +15: r[0], r[1] for the first eight, r[2], r[3] for the others.
 __device__ __forceinline__ void load_fragment_b(u32 (&r)[4], u32 shared, u32 column0, u32 step, u32 lane)
 {
-    if (B_KMAJOR) ldmatrix(r, shared + chunk_at<JG_BK / 8>(column0 + (lane & 7) + (lane >> 4) * 8, step * 2 + (lane >> 3 & 1)));
+    if (B_KMAJOR) ldmatrix(r, shared + chunk_at<JG_BK / CHUNK>(column0 + (lane & 7) + (lane >> 4) * 8, step * 2 + (lane >> 3 & 1)));
     else ldmatrix_trans(r, shared + chunk_at<JG_BN / 8>(step * 16 + (lane & 15), column0 / 8 + (lane >> 4)));
 }
 
-__device__ __forceinline__ void multiply_stage(float (&sums)[FRAGS_M][FRAGS_N][4], u32 shared_a, u32 shared_b,
+__device__ __forceinline__ void multiply_stage(fragment_row (&sums)[FRAGS_M], u32 shared_a, u32 shared_b,
                                                u32 warp_m, u32 warp_n, u32 lane)
 {
 #pragma unroll
-    for (u32 step = 0; step < JG_BK / 16; step++) {
+    for (u32 step = 0; step < JG_BK / STEP; step++) {
         u32 a[FRAGS_M][4], b[FRAGS_N / 2][4];
 #pragma unroll
         for (int i = 0; i < FRAGS_M; i++) load_fragment_a(a[i], shared_a, warp_m + i * 16, step, lane);
@@ -172,54 +236,32 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[FRAGS_M][FRAGS_N][4
     }
 }
 
-// Writes a warp's sums to C by way of shared memory, 16 rows at a time: so a row's neighbours are stored together,
-// and the many cases of an element's way to C are compiled once a slab, not once a fragment.
-__device__ __forceinline__ void write_back(const jg_args &args, const float (&sums)[FRAGS_M][FRAGS_N][4], void *c,
-                                           u32 row0, u32 column0, u32 slab, u32 lane)
-{
-    __syncthreads();  // the slabs lie where other warps may still read tiles
-#pragma unroll
-    for (int i = 0; i < FRAGS_M; i++) {
-        // A thread holds two neighbours of a row, and two more eight rows below.
-#pragma unroll
-        for (int j = 0; j < FRAGS_N; j++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const u32 at = slab + ((half * 8 + (lane >> 2)) * SLAB_ROW + j * 8 + (lane & 3) * 2) * 4;
-                asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(sums[i][j][half * 2]), "f"(sums[i][j][half * 2 + 1]) : "memory");
-            }
-        __syncwarp();
-#pragma unroll 1
-        for (u32 quad = lane; quad < 16 * JG_WN / 4; quad += 32) {
-            const u32 row = quad / (JG_WN / 4), column = quad % (JG_WN / 4) * 4;
-            float v[4];
-            asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
-                         : "r"(slab + (row * SLAB_ROW + column) * 4) : "memory");
-            if (row0 + i * 16 + row < DIM_M) store_c(args, c, row0 + i * 16 + row, column0 + column, v);
-        }
-        __syncwarp();
-    }
-}
-
-__device__ __forceinline__ void multiply_item(const jg_args &args, const u16 *a, const u16 *b, void *c, u32 shared)
+// Computes the tile of block `block` of one item.
+__device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, u32 shared)
 {
     u32 tile_m, tile_n;
-    tile_of_block(args, tile_m, tile_n);
+    tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const u32 warp_m = warp / WARPS_N * JG_WM, warp_n = warp % WARPS_N * JG_WN;
+    const u8 *a = (const u8 *)args.a + bytes_of<JG_TYPE_A>(args.stride_a * item);
+    const u8 *b = (const u8 *)args.b + bytes_of<JG_TYPE_B>(args.stride_b * item);
+    const weights weights_a = weights_of_item(args, item, DIM_M), weights_b = weights_of_item(args, item, DIM_N);
+    const bool wide_a = (args.flags & JG_FLAG_VEC_A) != 0, wide_b = (args.flags & JG_FLAG_VEC_B) != 0;
 
-    float sums[FRAGS_M][FRAGS_N][4];
+    fragment_row sums[FRAGS_M];
 #pragma unroll
-    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; i++) (&sums[0][0][0])[i] = 0.0f;
+    for (int i = 0; i < FRAGS_M * FRAGS_N * REGISTERS; i++) (&sums[0][0][0])[i] = 0;
 
     if (args.alpha != 0.0f) {
         const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;
         auto load = [&](u32 step) {
-            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES;
+            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES, k0 = step * JG_BK;
             if (step < steps) {
-                load_operand<JG_BM, JG_VEC_A, A_KMAJOR>(stage, a, LDA, !TRANS_A, m0, step * JG_BK, DIM_M, DIM_K);
-                load_operand<JG_BN, JG_VEC_B, B_KMAJOR>(stage + STAGE_A_BYTES, b, LDB, TRANS_B, n0, step * JG_BK, DIM_N, DIM_K);
+                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR>(args, stage, a, weights_a, LDA, !TRANS_A, wide_a, m0, k0,
+                                                                             DIM_M, DIM_K);
+                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR>(args, stage + STAGE_A_BYTES, b, weights_b, LDB, TRANS_B,
+                                                                             wide_b, n0, k0, DIM_N, DIM_K);
             }
             cp_async_commit();
         };
@@ -235,7 +277,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, const u16 *a,
         cp_async_wait<0>();
     }
 
-    write_back(args, sums, c, m0 + warp_m, n0 + warp_n, shared + warp * SLAB_BYTES, lane);
+    write_back(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + warp * SLAB_BYTES, lane);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
@@ -243,8 +285,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(c
     extern __shared__ __align__(128) unsigned char buffer[];
     const u32 shared = (u32)__cvta_generic_to_shared(buffer);
     for (u32 item = FIRST_ITEM; item < ITEMS; item += gridDim.y) {
-        multiply_item(args, (const u16 *)args.a + args.stride_a * item, (const u16 *)args.b + args.stride_b * item,
-                      item_of_c(args, item), shared);
+        multiply_item(args, blockIdx.x, item, shared);
         __syncthreads();  // the next item reuses the buffers
     }
 }

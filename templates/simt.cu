@@ -1,5 +1,5 @@
-// Family simt: float32 fused multiply-adds on the CUDA cores, any architecture. f32 in; also f16 and bf16,
-// converted as they are read, where tensor cores for them are missing (sm_75).
+// Family simt: multiply-adds on the CUDA cores, any architecture and any types: f32; also narrower ones, widened as they are read,
+// where tensor cores for them are missing (sm_75) or not wanted (JG_MODE_STRICT).
 //
 // A block computes a JG_BM x JG_BN tile of C, each thread JG_WM x JG_WN of it as groups of 4 x 4. Tiles of A
 // and B wait in registers while the previous ones are multiplied, then go to the other of two shared
@@ -8,136 +8,101 @@
 // Each element is the chain fma(a, b, sum) in ascending k from +0, with no padding steps at the end of k: the
 // bits are those of the plain loop, whatever the tile.
 
-#define THREADS_N (JG_BN / JG_WN)
-#define THREADS ((JG_BM / JG_WM) * THREADS_N)
-#define GROUPS_M (JG_WM / 4)
-#define GROUPS_N (JG_WN / 4)
-#define ROW_A (JG_BM + 4)  // floats; padded against bank conflicts, still 16-byte aligned
-#define ROW_B (JG_BN + 4)
-#define BUFFER_FLOATS (JG_BK * (ROW_A + ROW_B))
 #define QUADS_A ((JG_BM * JG_BK / 4 + THREADS - 1) / THREADS)
 #define QUADS_B ((JG_BN * JG_BK / 4 + THREADS - 1) / THREADS)
+#define GROUPS_M (JG_WM / 4)
+#define GROUPS_N (JG_WN / 4)
+#define ROW_A (JG_BM + 4)  // elements; padded against bank conflicts, still 16-byte aligned
+#define ROW_B (JG_BN + 4)
+#define BUFFER_ELEMENTS (JG_BK * (ROW_A + ROW_B))
 
 // Steps of k to unroll; more makes the compiler hoist loads until registers spill.
 static const int UNROLL = 128 / (JG_WM * JG_WN);
 
-#if JG_TYPE == JG_TYPE_F32
-typedef float element;
-__device__ __forceinline__ float to_f32(float value) { return value; }
-#elif JG_TYPE == JG_TYPE_F16
-typedef u16 element;
-__device__ __forceinline__ float to_f32(u16 bits) { return f16_to_f32(bits); }
+// sum + a * b in this mode.
+__device__ __forceinline__ sum_t multiply_add(value_t a, value_t b, sum_t sum)
+{
+#if MULTIPLY == JG_TYPE_S8
+    return a * b + sum;
+#elif JG_MODE == JG_MODE_STRICT && defined(JG_FLUSH)
+    float product;
+    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+    asm("add.rn.ftz.f32 %0, %0, %1;" : "+f"(sum) : "f"(product));
+    return sum;
+#elif JG_MODE == JG_MODE_STRICT
+    return __fadd_rn(sum, __fmul_rn(a, b));
+#elif defined(JG_FLUSH)
+    asm("fma.rn.ftz.f32 %0, %1, %2, %0;" : "+f"(sum) : "f"(a), "f"(b));
+    return sum;
 #else
-typedef u16 element;
-__device__ __forceinline__ float to_f32(u16 bits) { return bf16_to_f32(bits); }
+    return __fmaf_rn(a, b, sum);
 #endif
-
-// 16-byte loads; 16-bit elements are always read one by one.
-#if JG_TYPE != JG_TYPE_F32
-#define VECTOR_A false
-#define VECTOR_B false
-#elif defined(JG_VEC_A)
-#define VECTOR_A (JG_VEC_A == 16)
-#define VECTOR_B (JG_VEC_B == 16)
-#else
-#define VECTOR_A ((args.flags & JG_FLAG_VEC_A) != 0)
-#define VECTOR_B ((args.flags & JG_FLAG_VEC_B) != 0)
-#endif
-
-// Four neighbours in memory, of which the first `valid` exist; the rest are 0.
-__device__ __forceinline__ float4 read_quad(const element *p, u32 valid, bool vector)
-{
-#if JG_TYPE == JG_TYPE_F32
-    if (vector && valid == 4) return *(const float4 *)p;
-#endif
-    float4 q = make_float4(0, 0, 0, 0);
-    if (valid > 0) q.x = to_f32(p[0]);
-    if (valid > 1) q.y = to_f32(p[1]);
-    if (valid > 2) q.z = to_f32(p[2]);
-    if (valid > 3) q.w = to_f32(p[3]);
-    return q;
-}
-
-__device__ __forceinline__ u32 valid_of(u32 at, u32 limit)
-{
-    return at >= limit ? 0 : limit - at < 4 ? limit - at : 4;
-}
-
-// Reads this thread's share of MN x JG_BK elements from (mn0, k0) into registers.
-// k_contiguous: neighbours along k are neighbours in memory, so quads lie along k; else along mn.
-template <int MN, int QUADS>
-__device__ __forceinline__ void fetch(float4 (&quads)[QUADS], const element *global, i64 ld, bool k_contiguous, bool vector,
-                                      u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
-{
-#pragma unroll
-    for (int q = 0; q < QUADS; q++) {
-        const u32 i = q * THREADS + threadIdx.x;
-        if (MN * JG_BK / 4 % THREADS != 0 && i >= MN * JG_BK / 4) break;
-        if (k_contiguous) {
-            const u32 mn = mn0 + i / (JG_BK / 4), k = k0 + i % (JG_BK / 4) * 4;
-            const u32 valid = mn < mn_limit ? valid_of(k, k_limit) : 0;
-            quads[q] = read_quad(global + (valid ? mn * ld + k : 0), valid, vector);
-        } else {
-            const u32 k = k0 + i / (MN / 4), mn = mn0 + i % (MN / 4) * 4;
-            const u32 valid = k < k_limit ? valid_of(mn, mn_limit) : 0;
-            quads[q] = read_quad(global + (valid ? k * ld + mn : 0), valid, vector);
-        }
-    }
-}
-
-// Puts what fetch read into shared memory, rows along k, ROW floats apart.
-template <int MN, int ROW, int QUADS>
-__device__ __forceinline__ void put(float *shared, const float4 (&quads)[QUADS], bool k_contiguous)
-{
-#pragma unroll
-    for (int q = 0; q < QUADS; q++) {
-        const u32 i = q * THREADS + threadIdx.x;
-        if (MN * JG_BK / 4 % THREADS != 0 && i >= MN * JG_BK / 4) break;
-        if (k_contiguous) {
-            float *p = shared + i % (JG_BK / 4) * 4 * ROW + i / (JG_BK / 4);
-            p[0] = quads[q].x;
-            p[ROW] = quads[q].y;
-            p[2 * ROW] = quads[q].z;
-            p[3 * ROW] = quads[q].w;
-        } else {
-            *(float4 *)(shared + i / (MN / 4) * ROW + i % (MN / 4) * 4) = quads[q];
-        }
-    }
 }
 
 // Adds the products of one k. A thread's groups of four lie a quarter, half ... of the tile apart, so that the
 // threads of a warp read neighbouring float4s.
-__device__ __forceinline__ void multiply_step(float (&sums)[JG_WM][JG_WN], const float *row_a, const float *row_b)
+__device__ __forceinline__ void multiply_step(sum_t (&sums)[JG_WM][JG_WN], const value_t *row_a, const value_t *row_b)
 {
-    float a[JG_WM], b[JG_WN];
+    value_t a[JG_WM], b[JG_WN];
 #pragma unroll
-    for (int g = 0; g < GROUPS_M; g++) *(float4 *)&a[g * 4] = *(const float4 *)(row_a + g * (JG_BM / GROUPS_M));
+    for (int g = 0; g < GROUPS_M; g++) *(quad_t *)&a[g * 4] = *(const quad_t *)(row_a + g * (JG_BM / GROUPS_M));
 #pragma unroll
-    for (int g = 0; g < GROUPS_N; g++) *(float4 *)&b[g * 4] = *(const float4 *)(row_b + g * (JG_BN / GROUPS_N));
+    for (int g = 0; g < GROUPS_N; g++) *(quad_t *)&b[g * 4] = *(const quad_t *)(row_b + g * (JG_BN / GROUPS_N));
 #pragma unroll
     for (int i = 0; i < JG_WM; i++)
 #pragma unroll
-        for (int j = 0; j < JG_WN; j++) sums[i][j] = __fmaf_rn(a[i], b[j], sums[i][j]);
+        for (int j = 0; j < JG_WN; j++) sums[i][j] = multiply_add(a[i], b[j], sums[i][j]);
 }
 
-__device__ __forceinline__ void multiply_item(const jg_args &args, const element *a, const element *b, void *c, float *shared)
+// Stores the sums. In the long way the rows take turns in one set of registers.
+__device__ __forceinline__ void write_back(const jg_args &args, const output &out, const sum_t (&sums)[JG_WM][JG_WN], u32 m0, u32 n0)
+{
+    if (PLAIN_EPILOGUE) {
+#pragma unroll
+        for (int i = 0; i < JG_WM; i++) {
+            const u32 row = m0 + i / 4 * (JG_BM / GROUPS_M) + i % 4;
+            if (row >= DIM_M) continue;
+#pragma unroll
+            for (int g = 0; g < GROUPS_N; g++) store_plain(args, out, row, n0 + g * (JG_BN / GROUPS_N), &sums[i][g * 4]);
+        }
+    } else {
+#pragma unroll UNROLL_FUSED
+    for (u32 at = 0; at < JG_WM * GROUPS_N; at++) {
+        const u32 i = at / GROUPS_N, g = at % GROUPS_N;
+        sum_t quad[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (u32 x = 0; x < JG_WM * GROUPS_N; x++)
+#pragma unroll
+            for (u32 j = 0; j < 4; j++)
+                if (x == at) quad[j] = sums[x / GROUPS_N][x % GROUPS_N * 4 + j];
+        const u32 row = m0 + i / 4 * (JG_BM / GROUPS_M) + i % 4;
+        if (row < DIM_M) store_fused(args, out, row, n0 + g * (JG_BN / GROUPS_N), quad);
+    }
+    }
+}
+
+// Computes the tile of block `block` of one item.
+__device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, value_t *shared)
 {
     u32 tile_m, tile_n;
-    tile_of_block(args, tile_m, tile_n);
+    tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
     const u32 thread_m = threadIdx.x / THREADS_N * 4, thread_n = threadIdx.x % THREADS_N * 4;
+    const void *a = (const u8 *)args.a + bytes_of<JG_TYPE_A>(args.stride_a * item);
+    const void *b = (const u8 *)args.b + bytes_of<JG_TYPE_B>(args.stride_b * item);
+    const weights weights_a = weights_of_item(args, item, DIM_M), weights_b = weights_of_item(args, item, DIM_N);
 
-    float sums[JG_WM][JG_WN];
+    sum_t sums[JG_WM][JG_WN];
 #pragma unroll
-    for (int i = 0; i < JG_WM * JG_WN; i++) (&sums[0][0])[i] = 0.0f;
+    for (int i = 0; i < JG_WM * JG_WN; i++) (&sums[0][0])[i] = 0;
 
     if (args.alpha != 0.0f && DIM_K > 0) {
-        float4 quads_a[QUADS_A], quads_b[QUADS_B];
+        quad_t quads_a[QUADS_A], quads_b[QUADS_B];
         auto fetch_both = [&](u32 k0) {
-            fetch<JG_BM>(quads_a, a, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
-            fetch<JG_BN>(quads_b, b, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);
+            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
+            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);
         };
-        auto put_both = [&](float *buffer) {
+        auto put_both = [&](value_t *buffer) {
             put<JG_BM, ROW_A>(buffer, quads_a, !TRANS_A);
             put<JG_BN, ROW_B>(buffer + JG_BK * ROW_A, quads_b, TRANS_B);
         };
@@ -148,8 +113,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, const element
         for (u32 k0 = 0, turn = 0; k0 < DIM_K; k0 += JG_BK, turn ^= 1) {
             const bool more = DIM_K - k0 > JG_BK;
             if (more) fetch_both(k0 + JG_BK);
-            const float *row_a = shared + turn * BUFFER_FLOATS + thread_m;
-            const float *row_b = shared + turn * BUFFER_FLOATS + JG_BK * ROW_A + thread_n;
+            const value_t *row_a = shared + turn * BUFFER_ELEMENTS + thread_m;
+            const value_t *row_b = shared + turn * BUFFER_ELEMENTS + JG_BK * ROW_A + thread_n;
             if (DIM_K - k0 >= JG_BK) {
 #pragma unroll UNROLL
                 for (u32 k = 0; k < JG_BK; k++) multiply_step(sums, row_a + k * ROW_A, row_b + k * ROW_B);
@@ -157,27 +122,18 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, const element
 #pragma unroll 1
                 for (u32 k = 0; k < DIM_K - k0; k++) multiply_step(sums, row_a + k * ROW_A, row_b + k * ROW_B);
             }
-            if (more) put_both(shared + (turn ^ 1) * BUFFER_FLOATS);
+            if (more) put_both(shared + (turn ^ 1) * BUFFER_ELEMENTS);
             __syncthreads();
         }
     }
-
-#pragma unroll
-    for (int i = 0; i < JG_WM; i++) {
-        const u32 row = m0 + i / 4 * (JG_BM / GROUPS_M) + thread_m + i % 4;
-        if (row >= DIM_M) continue;
-#pragma unroll
-        for (int g = 0; g < GROUPS_N; g++)
-            store_c(args, c, row, n0 + g * (JG_BN / GROUPS_N) + thread_n, &sums[i][g * 4]);
-    }
+    write_back(args, output_of_item(args, item), sums, m0 + thread_m, n0 + thread_n);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
 {
-    extern __shared__ __align__(128) float buffer[];
+    extern __shared__ __align__(128) value_t buffer[];
     for (u32 item = FIRST_ITEM; item < ITEMS; item += gridDim.y) {
-        multiply_item(args, (const element *)args.a + args.stride_a * item, (const element *)args.b + args.stride_b * item,
-                      item_of_c(args, item), buffer);
+        multiply_item(args, blockIdx.x, item, buffer);
         __syncthreads();  // the next item reuses the buffers
     }
 }

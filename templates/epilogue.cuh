@@ -1,0 +1,189 @@
+// From a finished sum to an element of C: alpha, beta, whatever is fused in, and the conversion to C's type. The order of the
+// steps is the public header's (JG_EPILOGUE_SCALE ...); each is one or two float32 operations, with no contraction, so that
+// constants or arguments give the same bits.
+
+// What an item's epilogue reads and writes.
+struct output {
+    void *c;
+    const void *residual;
+};
+
+__device__ __forceinline__ u32 type_c_bytes(const jg_args &args)
+{
+    return TYPE_C == JG_TYPE_F32 || TYPE_C == JG_TYPE_S32 ? 4 : TYPE_C == JG_TYPE_F16 || TYPE_C == JG_TYPE_BF16 ? 2 : 1;
+}
+
+__device__ __forceinline__ output output_of_item(const jg_args &args, u32 item)
+{
+    const i64 bytes = type_c_bytes(args);
+    output out;
+    out.c = (u8 *)args.c + args.stride_c * item * bytes;
+    out.residual = (const u8 *)args.residual + args.stride_residual * item * bytes;
+    return out;
+}
+
+// An element of a matrix of C's type.
+__device__ __forceinline__ float read_c(const jg_args &args, const void *p, i64 at)
+{
+    float x;
+    if (TYPE_C == JG_TYPE_F32) x = ((const float *)p)[at];
+    else if (TYPE_C == JG_TYPE_F16) x = f16_to_f32(((const u16 *)p)[at]);
+    else if (TYPE_C == JG_TYPE_BF16) x = bf16_to_f32(((const u16 *)p)[at]);
+    else if (TYPE_C == JG_TYPE_S32) x = __int2float_rn(((const int *)p)[at]);
+    else if (TYPE_C == JG_TYPE_S8) x = ((const signed char *)p)[at];
+    else if (TYPE_C == JG_TYPE_U8) x = ((const u8 *)p)[at];
+    else if (TYPE_C == JG_TYPE_E4M3) x = jg_from_e4m3(((const u8 *)p)[at]);
+    else x = jg_from_e5m2(((const u8 *)p)[at]);
+    return clean(x, smallest_normal(TYPE_C));
+}
+
+// C's bits of a value.
+__device__ __forceinline__ u32 to_c(const jg_args &args, float x)
+{
+    const u32 type = TYPE_C;
+    if (type == JG_TYPE_S32) return (u32)jg_to_s32(x);
+    if (type == JG_TYPE_S8) return (u32)jg_to_s8(x) & 255u;
+    if (type == JG_TYPE_U8) return (u32)jg_to_u8(x);
+#ifdef JG_SANITIZE
+    if (type == JG_TYPE_F16 && fabsf(x) > 65504.0f) x = x < 0.0f ? -65504.0f : 65504.0f;
+#endif
+    const u32 bits = type == JG_TYPE_F32    ? __float_as_uint(x)
+                     : type == JG_TYPE_F16  ? f32_to_f16(x)
+                     : type == JG_TYPE_BF16 ? f32_to_bf16(x)
+                     : type == JG_TYPE_E4M3 ? jg_to_e4m3(x)
+                                            : jg_to_e5m2(x);
+#ifdef JG_FLUSH
+    const u32 exponent = type == JG_TYPE_F32    ? 0x7f800000u
+                         : type == JG_TYPE_F16  ? 0x7c00u
+                         : type == JG_TYPE_BF16 ? 0x7f80u
+                         : type == JG_TYPE_E4M3 ? 0x78u
+                                                : 0x7cu;
+    const u32 sign = type == JG_TYPE_F32 ? 0x80000000u : type == JG_TYPE_F16 || type == JG_TYPE_BF16 ? 0x8000u : 0x80u;
+    if (!(bits & exponent)) return bits & sign;
+#endif
+    return bits;
+}
+
+// factor * sum + beta * c. beta = 0 never reads C.
+__device__ __forceinline__ float scaled(const jg_args &args, const void *c, i64 at, float factor, float sum)
+{
+    if (args.beta == 0.0f) return __fmul_rn(factor, sum);
+    const float rest = __fmul_rn(args.beta, read_c(args, c, at));
+#if JG_MODE == JG_MODE_STRICT
+    return __fadd_rn(__fmul_rn(factor, sum), rest);
+#else
+    return __fmaf_rn(factor, sum, rest);
+#endif
+}
+
+__device__ __forceinline__ float read_bias(const jg_args &args, const void *p, u32 at)
+{
+    const u32 type = FUSION >> JG_FUSE_TYPE_BIAS_SHIFT & 15u;
+    if (type == JG_TYPE_F32) return ((const float *)p)[at];
+    const u32 bits = ((const u16 *)p)[at];
+    return type == JG_TYPE_F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+}
+
+// Everything that may be fused in, for the element at (row, column).
+__device__ __forceinline__ float fused(const jg_args &args, const output &out, u32 row, u32 column, float sum)
+{
+    const u32 fusion = FUSION;
+    float factor = args.alpha;
+    if (fusion & JG_FUSE_SCALE) factor = __fmul_rn(factor, args.scale[0]);
+    if (fusion & JG_FUSE_SCALE_M) factor = __fmul_rn(factor, args.scale_m[row]);
+    if (fusion & JG_FUSE_SCALE_N) factor = __fmul_rn(factor, args.scale_n[column]);
+    float x = scaled(args, out.c, row * LDC + column, factor, sum);
+    if (fusion & JG_FUSE_BIAS_M) x = __fadd_rn(x, read_bias(args, args.bias_m, row));
+    if (fusion & JG_FUSE_BIAS_N) x = __fadd_rn(x, read_bias(args, args.bias_n, column));
+    float residual = 0.0f;
+    if (fusion & (JG_FUSE_RESIDUAL | JG_FUSE_RESIDUAL_AFTER)) residual = read_c(args, out.residual, row * args.ld_residual + column);
+    if (fusion & JG_FUSE_RESIDUAL) x = __fadd_rn(x, residual);
+    x = jg_activate(fusion >> JG_FUSE_ACTIVATION_SHIFT & 7u, x, args.clamp_low, args.clamp_high);
+    if (fusion & JG_FUSE_RESIDUAL_AFTER) x = __fadd_rn(x, residual);
+    if (fusion & JG_FUSE_REQUANTIZE) x = __fadd_rn(__fmul_rn(x, args.out_scale), args.out_zero);
+    return x;
+}
+
+// Puts four neighbours of a row of C in place, those with column < n, in as few accesses as VECTOR_C allows.
+__device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at, u32 column, const u32 *bits)
+{
+    const bool whole = VECTOR_C && column + 4 <= DIM_N;
+    const u32 bytes = type_c_bytes(args);
+    if (bytes == 4) {
+        u32 *p = (u32 *)c + at;
+        if (whole) {
+            *(uint4 *)p = make_uint4(bits[0], bits[1], bits[2], bits[3]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (column + i < DIM_N) p[i] = bits[i];
+        }
+    } else if (bytes == 2) {
+        u16 *p = (u16 *)c + at;
+        if (whole) {
+            *(uint2 *)p = make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (column + i < DIM_N) p[i] = (u16)bits[i];
+        }
+    } else {
+        u8 *p = (u8 *)c + at;
+        if (whole) {
+            *(u32 *)p = bits[0] | bits[1] << 8 | bits[2] << 16 | bits[3] << 24;
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (column + i < DIM_N) p[i] = (u8)bits[i];
+        }
+    }
+}
+
+// Whether a product is finished by alpha and beta alone: then there is a short way, which is unrolled. The long way's code is
+// there once in a generic kernel, in loops that are not.
+#if MULTIPLY == JG_TYPE_S8
+// Integers stay integers where that is exact.
+#define PLAIN_EPILOGUE ((FUSION & JG_FUSE_ANY) == 0 && TYPE_C == JG_TYPE_S32 && args.alpha == 1.0f && (args.beta == 0.0f || args.beta == 1.0f))
+#elif defined(JG_FLUSH) || defined(JG_SANITIZE)
+#define PLAIN_EPILOGUE false
+#else
+#define PLAIN_EPILOGUE ((FUSION & JG_FUSE_ANY) == 0 && TYPE_C <= JG_TYPE_BF16)
+#endif
+
+// Stores four neighbours of a row of C by the short way.
+__device__ __forceinline__ void store_plain(const jg_args &args, const output &out, u32 row, u32 column, const sum_t *sums)
+{
+    const i64 at = row * LDC + column;
+    u32 bits[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        bits[i] = 0;
+        if (column + i >= DIM_N) continue;
+#if MULTIPLY == JG_TYPE_S8
+        bits[i] = (u32)sums[i];
+        if (args.beta != 0.0f) bits[i] += ((const u32 *)out.c)[at + i];
+#else
+        const float x = scaled(args, out.c, at + i, args.alpha, sums[i]);
+        bits[i] = TYPE_C == JG_TYPE_F32 ? __float_as_uint(x) : TYPE_C == JG_TYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+#endif
+    }
+    write_quad(args, out.c, at, column, bits);
+}
+
+// The same by the long way. The four take turns in the first place, so that a loop that is not unrolled keeps them in registers.
+__device__ __forceinline__ void store_fused(const jg_args &args, const output &out, u32 row, u32 column, const sum_t *sums)
+{
+    u32 turn[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) turn[i] = __float_as_uint((float)sums[i]);
+#pragma unroll UNROLL_FUSED
+    for (u32 i = 0; i < 4; i++) {
+        u32 bits = 0;
+        if (column + i < DIM_N) bits = to_c(args, fused(args, out, row, column + i, __uint_as_float(turn[0])));
+        turn[0] = turn[1];
+        turn[1] = turn[2];
+        turn[2] = turn[3];
+        turn[3] = bits;
+    }
+    write_quad(args, out.c, row * LDC + column, column, turn);
+}
