@@ -119,10 +119,10 @@ struct jg_args {
 
 #ifdef JG_FUSION
 #define FUSION ((u32)JG_FUSION)
-#define UNROLL_FUSED 16  // any loop of the epilogue: its code is short
+#define UNROLL_LONG 16  // of loops whose code is long where all is left to the launch
 #else
 #define FUSION args.fusion
-#define UNROLL_FUSED 1
+#define UNROLL_LONG 1
 #endif
 #define TYPE_C (FUSION >> JG_FUSE_TYPE_C_SHIFT & 15u)
 

@@ -57,36 +57,28 @@ __device__ __forceinline__ void load_slab(sum_t (&v)[4], u32 at)
 }
 
 // The rows of a slab to C.
-template <bool PLAIN>
 __device__ __forceinline__ void store_rows(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 lane)
 {
+    const bool plain = PLAIN_EPILOGUE;
 #pragma unroll 1
     for (u32 quad = lane; quad < 16 * JG_WN / 4; quad += 32) {
         const u32 row = quad / (JG_WN / 4), column = quad % (JG_WN / 4) * 4;
         sum_t v[4];
         load_slab(v, slab + (row * SLAB_ROW + column) * 4);
         if (row0 + row >= DIM_M) continue;
-        if (PLAIN) store_plain(args, out, row0 + row, column0 + column, v);
+        if (plain) store_plain(args, out, row0 + row, column0 + column, v);
         else store_fused(args, out, row0 + row, column0 + column, v);
     }
 }
 
 // Writes a warp's sums to C, 16 rows at a time: so a row's neighbours are stored together, and the many cases of an element's
-// way to C are compiled once a slab, not once a fragment. In the long way the slabs take turns in one set of registers.
+// way to C are compiled once a slab, not once a fragment. Where all cases are left to the launch they are compiled once: the slabs
+// take turns in one set of registers.
 __device__ __forceinline__ void write_back(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M], u32 row0,
                                            u32 column0, u32 slab, u32 lane)
 {
     __syncthreads();  // the slabs lie where other warps may still read tiles
-    if (PLAIN_EPILOGUE) {
-#pragma unroll
-        for (int i = 0; i < FRAGS_M; i++) {
-            store_slab(slab, sums[i], lane);
-            __syncwarp();
-            store_rows<true>(args, out, row0 + i * 16, column0, slab, lane);
-            __syncwarp();
-        }
-    } else {
-#pragma unroll UNROLL_FUSED
+#pragma unroll UNROLL_LONG
     for (u32 i = 0; i < FRAGS_M; i++) {
         fragment_row turn;
 #pragma unroll
@@ -96,8 +88,7 @@ __device__ __forceinline__ void write_back(const jg_args &args, const output &ou
                 if (x == i) turn[j / REGISTERS][j % REGISTERS] = sums[x][j / REGISTERS][j % REGISTERS];
         store_slab(slab, turn, lane);
         __syncwarp();
-        store_rows<false>(args, out, row0 + i * 16, column0, slab, lane);
+        store_rows(args, out, row0 + i * 16, column0, slab, lane);
         __syncwarp();
-    }
     }
 }

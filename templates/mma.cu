@@ -180,7 +180,7 @@ __device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, co
                                              bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
 {
     const u32 chunks = MN * JG_BK / CHUNK;
-#pragma unroll
+#pragma unroll (VEC == 2 ? UNROLL_LONG : 16)
     for (u32 base = 0; base < chunks; base += THREADS) {
         const u32 i = base + threadIdx.x;
         if (chunks % THREADS != 0 && i >= chunks) break;

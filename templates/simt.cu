@@ -54,7 +54,7 @@ __device__ __forceinline__ void multiply_step(sum_t (&sums)[JG_WM][JG_WN], const
         for (int j = 0; j < JG_WN; j++) sums[i][j] = multiply_add(a[i], b[j], sums[i][j]);
 }
 
-// Stores the sums. In the long way the rows take turns in one set of registers.
+// Stores the sums. In the long way the quads take turns in one set of registers.
 __device__ __forceinline__ void write_back(const jg_args &args, const output &out, const sum_t (&sums)[JG_WM][JG_WN], u32 m0, u32 n0)
 {
     if (PLAIN_EPILOGUE) {
@@ -66,18 +66,17 @@ __device__ __forceinline__ void write_back(const jg_args &args, const output &ou
             for (int g = 0; g < GROUPS_N; g++) store_plain(args, out, row, n0 + g * (JG_BN / GROUPS_N), &sums[i][g * 4]);
         }
     } else {
-#pragma unroll UNROLL_FUSED
-    for (u32 at = 0; at < JG_WM * GROUPS_N; at++) {
-        const u32 i = at / GROUPS_N, g = at % GROUPS_N;
-        sum_t quad[4] = {0, 0, 0, 0};
+#pragma unroll UNROLL_LONG
+        for (u32 at = 0; at < JG_WM * GROUPS_N; at++) {
+            const u32 i = at / GROUPS_N, g = at % GROUPS_N, row = m0 + i / 4 * (JG_BM / GROUPS_M) + i % 4;
+            sum_t quad[4] = {0, 0, 0, 0};
 #pragma unroll
-        for (u32 x = 0; x < JG_WM * GROUPS_N; x++)
+            for (u32 x = 0; x < JG_WM * GROUPS_N; x++)
 #pragma unroll
-            for (u32 j = 0; j < 4; j++)
-                if (x == at) quad[j] = sums[x / GROUPS_N][x % GROUPS_N * 4 + j];
-        const u32 row = m0 + i / 4 * (JG_BM / GROUPS_M) + i % 4;
-        if (row < DIM_M) store_fused(args, out, row, n0 + g * (JG_BN / GROUPS_N), quad);
-    }
+                for (u32 j = 0; j < 4; j++)
+                    if (x == at) quad[j] = sums[x / GROUPS_N][x % GROUPS_N * 4 + j];
+            if (row < DIM_M) store_fused(args, out, row, n0 + g * (JG_BN / GROUPS_N), quad);
+        }
     }
 }
 
