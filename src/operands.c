@@ -69,7 +69,8 @@ static jg_status check_fused(const problem *p, const operands *o)
     RETURN_IF_ERROR(check_pointer("scale_n", in->scale_n, 4, flags & JG_EPILOGUE_SCALE_N));
     RETURN_IF_ERROR(check_pointer("bias_m", in->bias_m, bias, flags & JG_EPILOGUE_BIAS_M));
     RETURN_IF_ERROR(check_pointer("bias_n", in->bias_n, bias, flags & JG_EPILOGUE_BIAS_N));
-    RETURN_IF_ERROR(check_pointer("residual", in->residual, residual, flags & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)));
+    RETURN_IF_ERROR(check_pointer("residual", in->residual, residual,
+                                  flags & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)));
     RETURN_IF_ERROR(check_pointer("group_scales", in->group_scales, 2, reads));
     RETURN_IF_ERROR(check_pointer("group_zeros", in->group_zeros, 1, reads && p->zero_points));
     if (p->activation == JG_ACTIVATION_CLAMP && !(in->clamp_low <= in->clamp_high))

@@ -14,72 +14,6 @@
 /* Its bytes can be a key only if none of them is padding. */
 _Static_assert(sizeof(problem) == 112, "struct problem has padding");
 
-enum { FLOATING, INTEGER };
-
-/* By jg_type. */
-static const struct {
-    const char *name;
-    unsigned bits;
-    int kind;
-} types[] = {
-    [JG_F32] = {"f32", 32, FLOATING}, [JG_F16] = {"f16", 16, FLOATING}, [JG_BF16] = {"bf16", 16, FLOATING},
-    [JG_S8] = {"s8", 8, INTEGER},     [JG_U8] = {"u8", 8, INTEGER},     [JG_S4] = {"s4", 4, INTEGER},
-    [JG_S32] = {"s32", 32, INTEGER},  [JG_E4M3] = {"e4m3", 8, FLOATING}, [JG_E5M2] = {"e5m2", 8, FLOATING},
-};
-
-/* The supported pairs of A x B, in either order. The first of those that differ as little from what was asked is named to the
- * caller, so common ones come first. */
-static const uint8_t pairs[][2] = {
-    {JG_F32, JG_F32}, {JG_F16, JG_F16},   {JG_BF16, JG_BF16}, {JG_S8, JG_S8},     {JG_U8, JG_S8},     {JG_F16, JG_S8},   {JG_F16, JG_S4},
-    {JG_BF16, JG_S8}, {JG_BF16, JG_S4},   {JG_S4, JG_S4},     {JG_U8, JG_U8},     {JG_E4M3, JG_E4M3}, {JG_E4M3, JG_E5M2},
-    {JG_E5M2, JG_E5M2},
-};
-#define PAIRS (sizeof pairs / sizeof pairs[0])
-
-HOT unsigned type_bits(jg_type type)
-{
-    return (unsigned)type < sizeof types / sizeof types[0] ? types[type].bits : 0;
-}
-
-HOT size_t type_bytes(jg_type type)
-{
-    return (type_bits(type) + 7) / 8;
-}
-
-int64_t type_row_bytes(jg_type type, int64_t elements)
-{
-    return type == JG_S4 ? elements / 2 + elements % 2 : elements * (int64_t)type_bytes(type);
-}
-
-int type_is_integer(jg_type type)
-{
-    return type_bits(type) && types[type].kind == INTEGER;
-}
-
-static int is_half(jg_type type)
-{
-    return type == JG_F16 || type == JG_BF16;
-}
-
-int problem_is_weights(const problem *p, int operand_b)
-{
-    const jg_type own = (jg_type)(operand_b ? p->type_b : p->type_a), other = (jg_type)(operand_b ? p->type_a : p->type_b);
-    return type_is_integer(own) && is_half(other);
-}
-
-jg_type problem_multiply_type(const problem *p)
-{
-    const jg_type a = (jg_type)p->type_a, b = (jg_type)p->type_b;
-    if (a == JG_F32) return JG_F32;
-    if (type_is_integer(a) && type_is_integer(b)) return JG_S8;
-    return a == JG_BF16 || b == JG_BF16 ? JG_BF16 : JG_F16;
-}
-
-const char *type_name(jg_type type)
-{
-    return type_bytes(type) ? types[type].name : "?";
-}
-
 int problem_is_empty(const problem *p)
 {
     return p->m == 0 || p->n == 0 || p->batch == 0;
@@ -88,6 +22,16 @@ int problem_is_empty(const problem *p)
 #define EPILOGUE_ALL 0xffu
 #define GROUPS (32u | 64u | 128u)
 
+static int math_is_known(uint32_t math)
+{
+    return ((math & MATH_MODE) <= JG_MATH_F16) & ((math & ~(MATH_MODE | MATH_FLAGS)) == 0);
+}
+
+static int group_is_known(uint32_t group_k)
+{
+    return ((group_k & ~GROUPS) == 0) & ((group_k & (group_k - 1)) == 0);
+}
+
 /* Whether all values are known: what nearly every call comes to, at the price of a few comparisons. */
 static int values_are_known(const jg_problem *in)
 {
@@ -95,128 +39,94 @@ static int values_are_known(const jg_problem *in)
            ((uint32_t)in->op_a <= JG_T) & ((uint32_t)in->op_b <= JG_T) & ((uint32_t)in->order <= JG_COL_MAJOR) &
            ((uint32_t)in->form <= JG_FORM_SPECIALISED) & (in->dynamic <= DYNAMIC_ALL) &
            ((uint32_t)in->compile <= JG_COMPILE_BACKGROUND) & (in->reserved == 0) & (in->align_bytes <= ALIGN_LIMIT) &
-           ((in->align_bytes & (in->align_bytes - 1)) == 0) & ((in->math & MATH_MODE) <= JG_MATH_F16) &
-           ((in->math & ~(MATH_MODE | MATH_FLAGS)) == 0) & (in->epilogue <= EPILOGUE_ALL) &
+           ((in->align_bytes & (in->align_bytes - 1)) == 0) & math_is_known(in->math) & (in->epilogue <= EPILOGUE_ALL) &
            ((uint32_t)in->activation <= JG_ACTIVATION_SIGMOID) & ((uint32_t)in->type_bias <= JG_BF16) &
-           ((in->group_k & ~GROUPS) == 0) & ((in->group_k & (in->group_k - 1)) == 0) & (in->zero_points <= 1);
+           group_is_known(in->group_k) & (in->zero_points <= 1);
 }
 
 /* Enumerations, flags and the alignment promise: which value is not known, and what would be. */
 static jg_status check_values(const jg_problem *in)
 {
     if (values_are_known(in)) return JG_OK;
-    static const char a_type[] = "JG_F32, JG_F16, JG_BF16, JG_S8, JG_U8, JG_S4, JG_E4M3, JG_E5M2 or JG_DEFAULT_TYPE", an_op[] = "JG_N or JG_T";
+    static const char a_type[] = "JG_F32, JG_F16, JG_BF16, JG_S8, JG_U8, JG_S4, JG_E4M3, JG_E5M2 or JG_DEFAULT_TYPE";
+    static const char a_result[] = "JG_F32, JG_F16, JG_BF16, JG_S8, JG_U8, JG_S32, JG_E4M3, JG_E5M2 or JG_DEFAULT_TYPE";
+    static const char an_op[] = "JG_N or JG_T";
     const struct {
         const char *member;
-        uint32_t value, last;
+        uint32_t value;
+        int is_known;
         jg_status status;
         const char *right;
     } rules[] = {
-        {"type_a", in->type_a, LAST_TYPE, JG_ERR_TYPE, a_type},
-        {"type_b", in->type_b, LAST_TYPE, JG_ERR_TYPE, a_type},
-        {"type_c", in->type_c, LAST_TYPE, JG_ERR_TYPE, a_type},
-        {"type_bias", in->type_bias, JG_BF16, JG_ERR_TYPE, "JG_F32, JG_F16, JG_BF16 or JG_DEFAULT_TYPE"},
-        {"op_a", in->op_a, JG_T, JG_ERR_VALUE, an_op},
-        {"op_b", in->op_b, JG_T, JG_ERR_VALUE, an_op},
-        {"order", in->order, JG_COL_MAJOR, JG_ERR_VALUE, "JG_ROW_MAJOR or JG_COL_MAJOR"},
-        {"form", in->form, JG_FORM_SPECIALISED, JG_ERR_VALUE, "JG_FORM_AUTO, JG_FORM_GENERIC or JG_FORM_SPECIALISED"},
-        {"dynamic", in->dynamic, DYNAMIC_ALL, JG_ERR_VALUE, "any of JG_DYNAMIC_M, _N, _K and _BATCH, or 0"},
-        {"compile", in->compile, JG_COMPILE_BACKGROUND, JG_ERR_VALUE,
+        {"type_a", in->type_a, (uint32_t)in->type_a <= LAST_TYPE, JG_ERR_TYPE, a_type},
+        {"type_b", in->type_b, (uint32_t)in->type_b <= LAST_TYPE, JG_ERR_TYPE, a_type},
+        {"type_c", in->type_c, (uint32_t)in->type_c <= LAST_TYPE, JG_ERR_TYPE, a_result},
+        {"type_bias", in->type_bias, (uint32_t)in->type_bias <= JG_BF16, JG_ERR_TYPE,
+         "JG_F32, JG_F16, JG_BF16 or JG_DEFAULT_TYPE"},
+        {"op_a", in->op_a, (uint32_t)in->op_a <= JG_T, JG_ERR_VALUE, an_op},
+        {"op_b", in->op_b, (uint32_t)in->op_b <= JG_T, JG_ERR_VALUE, an_op},
+        {"order", in->order, (uint32_t)in->order <= JG_COL_MAJOR, JG_ERR_VALUE, "JG_ROW_MAJOR or JG_COL_MAJOR"},
+        {"form", in->form, (uint32_t)in->form <= JG_FORM_SPECIALISED, JG_ERR_VALUE,
+         "JG_FORM_AUTO, JG_FORM_GENERIC or JG_FORM_SPECIALISED"},
+        {"dynamic", in->dynamic, in->dynamic <= DYNAMIC_ALL, JG_ERR_VALUE, "any of JG_DYNAMIC_M, _N, _K and _BATCH, or 0"},
+        {"compile", in->compile, (uint32_t)in->compile <= JG_COMPILE_BACKGROUND, JG_ERR_VALUE,
          "JG_COMPILE_DEFAULT, JG_COMPILE_WAIT, JG_COMPILE_NEVER or JG_COMPILE_BACKGROUND"},
-        {"math, of which the mode,", in->math & MATH_MODE, JG_MATH_F16, JG_ERR_VALUE, "JG_MATH_DEFAULT, _TF32, _F32_3XTF32, _STRICT or _F16"},
-        {"math, but for mode, FLUSH and SANITIZE,", in->math & ~(MATH_MODE | MATH_FLAGS), 0, JG_ERR_VALUE, "a JG_MATH_ mode and flags"},
-        {"epilogue", in->epilogue, EPILOGUE_ALL, JG_ERR_VALUE, "JG_EPILOGUE_ flags"},
-        {"activation", in->activation, JG_ACTIVATION_SIGMOID, JG_ERR_VALUE, "a jg_activation"},
-        {"zero_points", in->zero_points, 1, JG_ERR_VALUE, "0 or 1"},
-        {"reserved", in->reserved, 0, JG_ERR_VALUE, "0 (zero-initialise the struct)"},
+        {"math", in->math, math_is_known(in->math), JG_ERR_VALUE,
+         "JG_MATH_DEFAULT, _TF32, _F32_3XTF32, _STRICT or _F16, and any of JG_MATH_FLUSH and _SANITIZE"},
+        {"epilogue", in->epilogue, in->epilogue <= EPILOGUE_ALL, JG_ERR_VALUE, "JG_EPILOGUE_ flags, or 0"},
+        {"activation", in->activation, (uint32_t)in->activation <= JG_ACTIVATION_SIGMOID, JG_ERR_VALUE,
+         "JG_ACTIVATION_NONE, _RELU, _RELU6, _CLAMP, _GELU_TANH, _GELU_ERF, _SILU or _SIGMOID"},
+        {"group_k", in->group_k, group_is_known(in->group_k), JG_ERR_VALUE, "32, 64 or 128, or 0"},
+        {"zero_points", in->zero_points, in->zero_points <= 1, JG_ERR_VALUE, "0 or 1"},
+        {"reserved", in->reserved, in->reserved == 0, JG_ERR_VALUE, "0 (zero-initialise the struct)"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].value > rules[i].last)
+        if (!rules[i].is_known)
             return status_set(rules[i].status, "%s = %u is not a known value; use %s", rules[i].member,
                               (unsigned)rules[i].value, rules[i].right);
-    if (in->align_bytes > ALIGN_LIMIT || (in->align_bytes & (in->align_bytes - 1)) != 0)
-        return status_set(JG_ERR_VALUE, "align_bytes = %u must be a power of two up to %u, or 0 for %u",
-                          (unsigned)in->align_bytes, ALIGN_LIMIT, ALIGN_USED);
-    return status_set(JG_ERR_VALUE, "group_k = %u; it must be 32, 64 or 128, or 0", (unsigned)in->group_k);
+    return status_set(JG_ERR_VALUE, "align_bytes = %u must be a power of two up to %u, or 0 for %u",
+                      (unsigned)in->align_bytes, ALIGN_LIMIT, ALIGN_USED);
 }
 
-/* What type_c means by default. */
-static jg_type default_result(jg_type a, jg_type b)
+static int has_residual(const problem *p)
 {
-    if (is_half(a)) return a;
-    if (is_half(b)) return b;
-    return type_is_integer(a) && type_is_integer(b) ? JG_S32 : JG_F32;
+    return (p->epilogue & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)) != 0;
 }
 
-/* The supported pair that is the nearest to a x b, in the order of a and b: the one with fewer other types, then the first. */
-static int nearest_pair(jg_type a, jg_type b, jg_type nearest[2])
+/* Groups are the weights'. */
+static jg_status resolve_groups(const jg_problem *in, problem *p)
 {
-    int fewest = 3;
-    for (size_t i = 0; i < PAIRS && fewest; i++) {
-        for (int turned = 0; turned < 2; turned++) {
-            const jg_type x = (jg_type)pairs[i][turned], y = (jg_type)pairs[i][!turned];
-            const int differing = (x != a) + (y != b);
-            if (differing >= fewest) continue;
-            fewest = differing;
-            nearest[0] = x;
-            nearest[1] = y;
-        }
-    }
-    return fewest;
-}
-
-/* Fills in the types, or names the nearest combination that works. */
-static jg_status resolve_types(const jg_problem *in, problem *p)
-{
-    const jg_type a = in->type_a ? in->type_a : JG_F32, b = in->type_b ? in->type_b : a;
-    const jg_type c = in->type_c ? in->type_c : default_result(a, b);
-    jg_type near[2];
-    const int differing = nearest_pair(a, b, near);
-    const int s32_fits = type_is_integer(near[0]) && type_is_integer(near[1]);
-    const jg_type right_c = c == JG_S4 || (c == JG_S32 && !s32_fits) ? default_result(near[0], near[1]) : c;
-    if (differing || right_c != c)
+    const int has_weights = problem_is_weights(p, 0) || problem_is_weights(p, 1);
+    const char *a = type_name((jg_type)p->type_a), *b = type_name((jg_type)p->type_b);
+    if (in->group_k && !has_weights)
         return status_set(JG_ERR_TYPE,
-                          "no kernels for type_a x type_b -> type_c = %s x %s -> %s; nearest that works: %s x %s -> %s",
-                          type_name(a), type_name(b), type_name(c), type_name(near[0]), type_name(near[1]), type_name(right_c));
-    p->type_a = (uint8_t)a;
-    p->type_b = (uint8_t)b;
-    p->type_c = (uint8_t)c;
+                          "group_k = %u is for f16 or bf16 x s8 or s4, not for %s x %s; nearest that works: group_k = 0, and "
+                          "JG_EPILOGUE_SCALE_N or _SCALE_M",
+                          (unsigned)in->group_k, a, b);
+    if (in->zero_points && !in->group_k)
+        return status_set(JG_ERR_VALUE, "zero_points = 1 without groups, as group_k = 0; nearest that works: %s",
+                          has_weights ? "group_k = 32, 64 or 128" : "zero_points = 0");
+    p->group_k = (uint8_t)in->group_k;
+    p->zero_points = (uint8_t)in->zero_points;
     return JG_OK;
 }
 
-/* Which types a mode is for. */
-static jg_status check_math(const problem *p)
-{
-    const unsigned mode = problem_math_mode(p);
-    if ((mode == JG_MATH_TF32 || mode == JG_MATH_F32_3XTF32) && p->type_a != JG_F32)
-        return status_set(JG_ERR_TYPE, "math = %s is for f32 x f32, not for %s x %s; nearest that works: JG_MATH_DEFAULT",
-                          mode == JG_MATH_TF32 ? "JG_MATH_TF32" : "JG_MATH_F32_3XTF32", type_name((jg_type)p->type_a), type_name((jg_type)p->type_b));
-    if (mode == JG_MATH_F16 && (p->type_a != JG_F16 || p->type_b != JG_F16))
-        return status_set(JG_ERR_TYPE, "math = JG_MATH_F16 is for f16 x f16, not for %s x %s; nearest that works: JG_MATH_DEFAULT",
-                          type_name((jg_type)p->type_a), type_name((jg_type)p->type_b));
-    return JG_OK;
-}
-
-/* The epilogue and the weights' groups: copied, or refused with what would work. */
+/* How sums are made and what is fused in: copied, or refused with what would work. */
 static jg_status resolve_fusion(const jg_problem *in, problem *p)
 {
     const uint32_t both = JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER;
     const int has_bias = (in->epilogue & (JG_EPILOGUE_BIAS_M | JG_EPILOGUE_BIAS_N)) != 0;
     p->math = (uint8_t)in->math;
-    RETURN_IF_ERROR(check_math(p));
+    RETURN_IF_ERROR(problem_check_math(p));
     if ((in->epilogue & both) == both)
-        return status_set(JG_ERR_VALUE, "epilogue has JG_EPILOGUE_RESIDUAL and JG_EPILOGUE_RESIDUAL_AFTER; nearest that works: one of them");
-    if (in->group_k && !problem_is_weights(p, 0) && !problem_is_weights(p, 1))
-        return status_set(JG_ERR_TYPE, "group_k = %u is for f16 or bf16 x s8 or s4, not for %s x %s; nearest that works: group_k = 0, and "
-                          "JG_EPILOGUE_SCALE_N", (unsigned)in->group_k, type_name((jg_type)p->type_a), type_name((jg_type)p->type_b));
-    if (in->zero_points && !in->group_k)
-        return status_set(JG_ERR_VALUE, "zero_points = 1 without groups; nearest that works: group_k = 32, 64 or 128");
+        return status_set(JG_ERR_VALUE,
+                          "epilogue = %u has JG_EPILOGUE_RESIDUAL and JG_EPILOGUE_RESIDUAL_AFTER; nearest that works: one of the "
+                          "two",
+                          (unsigned)in->epilogue);
     p->epilogue = (uint8_t)in->epilogue;
     p->activation = (uint8_t)in->activation;
     p->type_bias = has_bias ? (uint8_t)(in->type_bias ? in->type_bias : JG_F32) : 0;
-    p->group_k = (uint8_t)in->group_k;
-    p->zero_points = (uint8_t)in->zero_points;
-    return JG_OK;
+    return resolve_groups(in, p);
 }
 
 static int sizes_are_in_range(const jg_problem *in)
@@ -249,15 +159,10 @@ static jg_status check_sizes(const jg_problem *in)
     return JG_OK;
 }
 
-static int has_residual(const problem *p)
-{
-    return (p->epilogue & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)) != 0;
-}
-
 /* Copies sizes and layout; of a single item, or none, no stride has a meaning. */
 static void copy_layout(const jg_problem *in, problem *p)
 {
-    int strided = in->stride_a != 0 || in->stride_b != 0 || in->stride_c != 0;
+    const int strided = in->stride_a || in->stride_b || in->stride_c || (has_residual(p) && in->stride_residual);
     p->m = in->m;
     p->n = in->n;
     p->k = in->k;
@@ -337,14 +242,15 @@ typedef struct stored {
     int64_t *ld;
 } stored;
 
-/* Rows of s4 begin at bytes. */
+/* Rows and items of s4 begin at bytes. */
 static jg_status check_even(const stored *x, int64_t batch)
 {
-    const int odd_ld = x->rows > 1 && *x->ld % 2 != 0;
-    if (x->type != JG_S4 || (!odd_ld && (batch <= 1 || x->stride % 2 == 0))) return JG_OK;
-    const int64_t value = odd_ld ? *x->ld : x->stride;
-    return status_set(odd_ld ? JG_ERR_LEADING_DIMENSION : JG_ERR_SIZE, "%s%s = %lld is odd, and %s is s4, two elements in a byte; use %lld",
-                      odd_ld ? "ld" : "stride_", x->name, (long long)value, x->what, (long long)value + 1);
+    const int odd_ld = *x->ld % 2 != 0, odd_stride = batch > 1 && x->stride % 2 != 0;
+    if (x->type != JG_S4 || !(odd_ld || odd_stride)) return JG_OK;
+    const long long value = odd_ld ? *x->ld : x->stride;
+    return status_set(odd_ld ? JG_ERR_LEADING_DIMENSION : JG_ERR_SIZE,
+                      "%s%s = %lld is odd, and %s is of s4, two elements in a byte; use an even number, e.g. %lld",
+                      odd_ld ? "ld" : "stride_", x->name, value, x->what, value < INT64_MAX ? value + 1 : value - 1);
 }
 
 /* Fills in the leading dimension, or checks the given one. */
@@ -390,6 +296,23 @@ static jg_status check_extent(const stored *x, int64_t batch)
     return JG_OK;
 }
 
+/* The same of the weights' scales, each of two bytes. */
+static jg_status check_groups_extent(const problem *p)
+{
+    if (!p->group_k) return JG_OK;
+    const int of_b = problem_is_weights(p, 1);
+    const int64_t across = of_b ? p->n : p->m, groups = p->k / p->group_k + (p->k % p->group_k != 0);
+    const int64_t items = (of_b ? p->stride_b : p->stride_a) ? p->batch : 1;
+    int64_t elements, bytes; /* of one item: below 2^26 * 2^31 */
+    int overflow = __builtin_mul_overflow(groups * across, items, &elements);
+    overflow |= __builtin_mul_overflow(elements, 2, &bytes);
+    if (overflow)
+        return status_set(JG_ERR_OVERFLOW,
+                          "group_scales end beyond 2^63 - 1 bytes: group_k = %u, k = %lld, %c = %lld, batch = %lld; reduce them",
+                          p->group_k, (long long)p->k, of_b != p->swapped ? 'n' : 'm', (long long)across, (long long)p->batch);
+    return JG_OK;
+}
+
 /* Leading dimensions and extents of a row-major problem. */
 static jg_status resolve_layout(problem *p)
 {
@@ -408,7 +331,7 @@ static jg_status resolve_layout(problem *p)
     }
     RETURN_IF_ERROR(check_overlap(p));
     for (int i = 0; i < count; i++) RETURN_IF_ERROR(check_extent(&matrices[i], p->batch));
-    return JG_OK;
+    return check_groups_extent(p);
 }
 
 jg_status problem_canonicalise(const jg_problem *in, problem *out)
@@ -417,7 +340,7 @@ jg_status problem_canonicalise(const jg_problem *in, problem *out)
     memset(&p, 0, sizeof p);
     if (!in) return status_set(JG_ERR_NULL, "problem is null; pass a jg_problem");
     RETURN_IF_ERROR(check_values(in));
-    RETURN_IF_ERROR(resolve_types(in, &p));
+    RETURN_IF_ERROR(problem_resolve_types(in, &p));
     RETURN_IF_ERROR(resolve_fusion(in, &p));
     RETURN_IF_ERROR(check_sizes(in));
     copy_layout(in, &p);

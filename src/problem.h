@@ -59,6 +59,13 @@ int64_t type_row_bytes(jg_type type, int64_t elements); /* of neighbours in memo
 const char *type_name(jg_type type);   /* "f32", "f16" ...; "?" if unknown */
 int type_is_integer(jg_type type);     /* s8, u8, s4, s32 */
 
+jg_type type_default_result(jg_type a, jg_type b); /* what JG_DEFAULT_TYPE means for C */
+
+/* Two steps of problem_canonicalise. Fills in the types, which are known ones; TYPE where A, B and C do not go together. */
+jg_status problem_resolve_types(const jg_problem *in, problem *p);
+/* TYPE where p->math is for other types. Both texts name the nearest that works. */
+jg_status problem_check_math(const problem *p);
+
 /* The type that A and B are multiplied in: f32, f16, bf16 or s8 (which stands for all integers of up to 8 bits). */
 jg_type problem_multiply_type(const problem *p);
 /* Nonzero if an operand (type_a or type_b) is the weights of the other, which is f16 or bf16. */

@@ -21,7 +21,8 @@ static void forget(recent_call *call)
 
 static int take(recent *r)
 {
-    return !atomic_load_explicit(&r->taken, memory_order_relaxed) && !atomic_exchange_explicit(&r->taken, 1, memory_order_acquire);
+    return !atomic_load_explicit(&r->taken, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&r->taken, 1, memory_order_acquire);
 }
 
 void recent_forget(recent *all)
@@ -62,9 +63,9 @@ HOT int recent_is(const recent_call *call, const jg_problem *y)
 {
     const jg_problem *x = &call->in;
     const uint64_t sizes = (uint64_t)((x->m ^ y->m) | (x->n ^ y->n) | (x->k ^ y->k) | (x->batch ^ y->batch));
-    const uint64_t layout = (uint64_t)((x->lda ^ y->lda) | (x->ldb ^ y->ldb) | (x->ldc ^ y->ldc) | (x->stride_a ^ y->stride_a) |
-                                       (x->stride_b ^ y->stride_b) | (x->stride_c ^ y->stride_c) | (x->ld_residual ^ y->ld_residual) |
-                                       (x->stride_residual ^ y->stride_residual));
+    const uint64_t layout = (uint64_t)((x->lda ^ y->lda) | (x->ldb ^ y->ldb) | (x->ldc ^ y->ldc) |
+                                       (x->stride_a ^ y->stride_a) | (x->stride_b ^ y->stride_b) | (x->stride_c ^ y->stride_c) |
+                                       (x->ld_residual ^ y->ld_residual) | (x->stride_residual ^ y->stride_residual));
     const unsigned types = (x->type_a ^ y->type_a) | (x->type_b ^ y->type_b) | (x->type_c ^ y->type_c) | (x->op_a ^ y->op_a) |
                            (x->op_b ^ y->op_b) | (x->order ^ y->order) | (x->form ^ y->form);
     const unsigned rest = (x->align_bytes ^ y->align_bytes) | (x->dynamic ^ y->dynamic) | (x->compile ^ y->compile) |

@@ -141,7 +141,8 @@ static inline jg_status fixture_gemm(jg_context *c, const jg_problem *p, float a
 {
     reference ref;
     reference_make(&ref, p, REFERENCE_INTEGERS, 0, 7);
-    const jg_operands data = {reference_at(&ref.a), reference_at(&ref.b), reference_at(&ref.c), &alpha, &beta, NULL};
+    const jg_operands data = {.a = reference_at(&ref.a), .b = reference_at(&ref.b), .c = reference_at(&ref.c), .alpha = &alpha,
+                              .beta = &beta};
     jg_status status = jg_gemm(c, p, &data);
     if (status == JG_OK) {
         reference_result result = reference_check(&ref, alpha, beta);

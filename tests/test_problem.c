@@ -1,4 +1,5 @@
-/* src/problem.c: defaults, the column-major swap, and an error for every rule, which must name the member. */
+/* src/problem.c: defaults, the column-major swap, and an error for every rule of sizes and layout, which must name the member.
+ * Types are in test_problem_types.c; epilogues, math modes and groups in test_problem_fused.c. */
 #include "problem.h"
 
 #include <limits.h>
@@ -25,41 +26,6 @@ static void defaults_are_filled_in(void **state)
     assert_memory_equal(&p, &expected, sizeof p);
     p = canonical((jg_problem){.m = 2, .n = 3, .k = 5, .op_a = JG_T, .op_b = JG_T});
     assert_true(p.lda == 2 && p.ldb == 5 && p.ldc == 3);
-}
-
-static void types_default_to_that_of_a(void **state)
-{
-    (void)state;
-    problem p = canonical((jg_problem){.m = 1, .n = 1, .k = 1, .type_a = JG_BF16});
-    assert_true(p.type_a == JG_BF16 && p.type_b == JG_BF16 && p.type_c == JG_BF16);
-    p = canonical((jg_problem){.m = 1, .n = 1, .k = 1, .type_a = JG_F16, .type_c = JG_F32});
-    assert_true(p.type_b == JG_F16 && p.type_c == JG_F32);
-}
-
-static void every_type_combination_is_as_documented(void **state)
-{
-    (void)state;
-    for (jg_type a = JG_F32; a <= JG_BF16; a++)
-        for (jg_type b = JG_F32; b <= JG_BF16; b++)
-            for (jg_type c = JG_F32; c <= JG_BF16; c++) {
-                jg_problem in = {.m = 1, .n = 1, .k = 1, .type_a = a, .type_b = b, .type_c = c};
-                problem out;
-                int supported = a == b && (a != JG_F32 || c == JG_F32);
-                assert_int_equal(problem_canonicalise(&in, &out), supported ? JG_OK : JG_ERR_TYPE);
-                if (!supported) assert_non_null(strstr(jg_last_error(), "nearest"));
-            }
-}
-
-static void the_nearest_combination_is_named(void **state)
-{
-    (void)state;
-    problem out;
-    jg_problem in = {.m = 1, .n = 1, .k = 1, .type_a = JG_F16, .type_b = JG_BF16, .type_c = JG_F32};
-    assert_int_equal(problem_canonicalise(&in, &out), JG_ERR_TYPE);
-    assert_non_null(strstr(jg_last_error(), "f16 x bf16 -> f32; nearest that works: f16 x f16 -> f32"));
-    in = (jg_problem){.m = 1, .n = 1, .k = 1, .type_a = JG_F32, .type_b = JG_BF16, .type_c = JG_BF16};
-    assert_int_equal(problem_canonicalise(&in, &out), JG_ERR_TYPE);
-    assert_non_null(strstr(jg_last_error(), "nearest that works: bf16 x bf16 -> bf16"));
 }
 
 static void column_major_is_the_transposed_product(void **state)
@@ -170,6 +136,8 @@ static void alignment_promise(void **state)
     } rows[] = {
         {JG_F32, JG_F32, 0, 16}, {JG_F32, JG_F32, 1, 4},  {JG_F32, JG_F32, 8, 8},  {JG_F32, JG_F32, 4096, 16},
         {JG_F16, JG_F16, 1, 2},  {JG_F16, JG_F32, 2, 2},  {JG_F16, JG_F32, 1, 2},  {JG_BF16, JG_BF16, 32, 16},
+        {JG_F32, JG_F16, 1, 2},  {JG_S8, JG_S32, 1, 1},   {JG_S8, JG_S32, 4, 4},   {JG_S4, JG_S32, 1, 1},
+        {JG_F32, JG_E4M3, 1, 1}, {JG_E5M2, JG_F32, 0, 16},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         problem p = canonical((jg_problem){.m = 1, .n = 1, .k = 1, .type_a = rows[i].a, .type_c = rows[i].c,
@@ -187,9 +155,12 @@ static const struct {
     jg_status status;
     const char *named;
 } bad[] = {
-    {P(.type_a = 4), JG_ERR_TYPE, "type_a = 4"},
+    {P(.type_a = 10), JG_ERR_TYPE, "type_a = 10"},
+    {P(.type_a = 10), JG_ERR_TYPE, "JG_E5M2"},
     {P(.type_b = 99), JG_ERR_TYPE, "type_b = 99"},
-    {P(.type_c = 4), JG_ERR_TYPE, "type_c = 4"},
+    {P(.type_c = 10), JG_ERR_TYPE, "type_c = 10"},
+    {P(.type_c = -1), JG_ERR_TYPE, "type_c = 4294967295"},
+    {P(.type_c = 10), JG_ERR_TYPE, "JG_S32"},
     {P(.op_a = 2), JG_ERR_VALUE, "op_a = 2"},
     {P(.op_b = 7), JG_ERR_VALUE, "op_b = 7"},
     {P(.order = 2), JG_ERR_VALUE, "order = 2"},
@@ -203,7 +174,7 @@ static const struct {
     {P(.align_bytes = 3), JG_ERR_VALUE, "align_bytes = 3"},
     {P(.align_bytes = 8192), JG_ERR_VALUE, "align_bytes = 8192"},
     {P(.align_bytes = 0x80000000u), JG_ERR_VALUE, "align_bytes = 2147483648"},
-    {P(.type_a = JG_F32, .type_c = JG_F16), JG_ERR_TYPE, "f32 x f32 -> f16"},
+    {P(.type_a = JG_F32, .type_c = JG_S32), JG_ERR_TYPE, "f32 x f32 -> s32"},
     {Q(.m = -1, .n = 1, .k = 1), JG_ERR_SIZE, "m = -1"},
     {Q(.m = 1, .n = INT64_MIN, .k = 1), JG_ERR_SIZE, "n = -9223372036854775808"},
     {Q(.m = 1, .n = 1, .k = -7), JG_ERR_SIZE, "k = -7"},
@@ -235,7 +206,7 @@ static const struct {
     {P(.batch = 2, .stride_b = INT64_MAX, .stride_c = 16), JG_ERR_OVERFLOW, "B ends"},
     {P(.batch = 2, .stride_c = INT64_MAX / 4), JG_ERR_OVERFLOW, "C ends"},
     /* Several at once: the order of the checks. */
-    {P(.type_a = 4, .op_a = 2), JG_ERR_TYPE, "type_a"},
+    {P(.type_a = 44, .op_a = 2), JG_ERR_TYPE, "type_a"},
     {Q(.m = -1, .n = 1, .k = 1, .type_b = JG_F16), JG_ERR_TYPE, "f32 x f16"},
     {Q(.m = -1, .n = 1, .k = 1, .ldc = -1), JG_ERR_SIZE, "m = -1"},
     {P(.lda = 1, .batch = 2), JG_ERR_LEADING_DIMENSION, "lda = 1"},
@@ -280,26 +251,10 @@ static void limits_are_exact(void **state)
     assert_int_equal(problem_canonicalise(&in, &out), JG_OK);
 }
 
-static void type_table(void **state)
-{
-    (void)state;
-    assert_int_equal(type_bytes(JG_F32), 4);
-    assert_int_equal(type_bytes(JG_F16), 2);
-    assert_int_equal(type_bytes(JG_BF16), 2);
-    assert_string_equal(type_name(JG_F32), "f32");
-    assert_string_equal(type_name(JG_F16), "f16");
-    assert_string_equal(type_name(JG_BF16), "bf16");
-    assert_string_equal(type_name(JG_DEFAULT_TYPE), "?");
-    assert_string_equal(type_name((jg_type)4), "?");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in),
-        cmocka_unit_test(types_default_to_that_of_a),
-        cmocka_unit_test(every_type_combination_is_as_documented),
-        cmocka_unit_test(the_nearest_combination_is_named),
         cmocka_unit_test(column_major_is_the_transposed_product),
         cmocka_unit_test(column_major_default_leading_dimensions),
         cmocka_unit_test(dynamic_dimensions_follow_the_swap),
@@ -310,7 +265,6 @@ int main(void)
         cmocka_unit_test(alignment_promise),
         cmocka_unit_test(every_rule_has_its_error),
         cmocka_unit_test(limits_are_exact),
-        cmocka_unit_test(type_table),
     };
     return cmocka_run_group_tests_name("problem", tests, NULL, NULL);
 }
