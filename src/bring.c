@@ -51,7 +51,7 @@ static void record(void *user, met *const *mets, const uint64_t *counts, size_t 
 static void trace(void *user, jg_event event, const met *m, const kernel_spec *spec)
 {
     bringer *b = user;
-    char label[256] = "", name[KERNEL_NAME_BYTES] = "";
+    char label[JG_PROBLEM_TEXT_BYTES] = "", name[KERNEL_NAME_BYTES] = "";
     if (m) problem_key_format(&m->key, label, sizeof label);
     if (spec) kernel_format_name(spec, name);
     if (event == JG_EVENT_DROP && !atomic_exchange(&b->said_full, 1))

@@ -22,7 +22,7 @@ void context_log(jg_context *c, jg_log_level level, const char *format, ...)
 void context_trace(jg_context *c, jg_event event, const problem_key *key, const kernel_spec *spec, double ms)
 {
     if (!c->options.trace) return;
-    char text[256] = "", name[KERNEL_NAME_BYTES] = "";
+    char text[JG_PROBLEM_TEXT_BYTES] = "", name[KERNEL_NAME_BYTES] = "";
     if (key) problem_key_format(key, text, sizeof text);
     if (spec) kernel_format_name(spec, name);
     c->options.trace(c->options.trace_user, &(jg_trace){event, text, name, ms});

@@ -2,6 +2,7 @@
 #include "journal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void journal_open(journal *j, const jg_options *options)
 {
@@ -28,9 +29,10 @@ void journal_destroy(journal *j)
 
 void journal_log_list(journal *j, jg_log_level level, const char *format, va_list args)
 {
-    char text[1024];
+    static const char cut[] = "...";
+    char text[JOURNAL_TEXT_BYTES];
     if (level > j->log_level) return;
-    vsnprintf(text, sizeof text, format, args);
+    if (vsnprintf(text, sizeof text, format, args) >= (int)sizeof text) memcpy(text + sizeof text - sizeof cut, cut, sizeof cut);
     pthread_mutex_lock(&j->lock);
     if (j->log) j->log(j->log_user, level, text);
     pthread_mutex_unlock(&j->lock);

@@ -25,6 +25,9 @@ void journal_open(journal *j, const jg_options *options);
 void journal_close(journal *j);
 void journal_destroy(journal *j);
 
+/* Of a message with its ending 0: a problem's text and as much again for what is said of it. A longer one ends with "...". */
+#define JOURNAL_TEXT_BYTES (1024 + JG_PROBLEM_TEXT_BYTES)
+
 /* printf to the log hook, if the level is wanted. */
 void journal_log(journal *j, jg_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void journal_log_list(journal *j, jg_log_level level, const char *format, va_list args);

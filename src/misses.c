@@ -11,12 +11,12 @@
 #include <string.h>
 
 /* How a problem is kept: a format number, then the bytes of its key. Another format is another row, and never misread. */
-#define FORMAT "jgmiss01"
+#define FORMAT "jgmiss02"
 #define BLOB_BYTES (sizeof FORMAT - 1 + sizeof(problem_key))
 
 typedef struct row {
     unsigned char blob[BLOB_BYTES];
-    char label[256], target[16];
+    char label[JG_PROBLEM_TEXT_BYTES], target[16];
 } row;
 
 static void fill_row(row *r, store_miss *out, int sm, const problem_key *key, uint64_t record, uint64_t count, double gain)
@@ -36,7 +36,8 @@ void misses_add(images *i, int sm, met *const *mets, const uint64_t *counts, siz
     store_miss *misses = malloc(count * sizeof *misses);
     if (rows && misses) {
         for (size_t k = 0; k < count; k++)
-            fill_row(&rows[k], &misses[k], sm, &mets[k]->key, record_id(mets[k]->kernel.bytes, sizeof mets[k]->kernel.bytes), counts[k], 0);
+            fill_row(&rows[k], &misses[k], sm, &mets[k]->key, record_id(mets[k]->kernel.bytes, sizeof mets[k]->kernel.bytes),
+                     counts[k], 0);
         if (store_add_misses(i->store, misses, count) != STORE_OK) images_fault(i, i->store, "cannot write the list of misses");
     }
     free(rows);
@@ -96,7 +97,8 @@ jg_status misses_read(images *i, int sm, miss_list *out)
     memset(out, 0, sizeof *out);
     if (!i->store) return JG_OK;
     snprintf(target, sizeof target, "sm_%d", sm);
-    if (store_list_misses(i->store, target, take_row, &r) != STORE_OK) images_fault(i, i->store, "cannot read the list of misses");
+    if (store_list_misses(i->store, target, take_row, &r) != STORE_OK)
+        images_fault(i, i->store, "cannot read the list of misses");
     if (!r.out_of_memory && i->factory) look_into_factory(i->factory, out);
     if (!r.out_of_memory) return JG_OK;
     misses_free(out);
@@ -125,6 +127,7 @@ jg_status jg_record_gain(jg_context *c, const jg_problem *in, double gain)
     if (!c->images->store) return status_set(JG_ERR_FILE, "jg_record_gain: the context has no cache file");
     kernel_encode_key(&own.spec, &kernel);
     fill_row(&r, &m, c->device.limits.arch->number, &key, record_id(kernel.bytes, sizeof kernel.bytes), 0, gain);
-    if (store_add_misses(c->images->store, &m, 1) != STORE_OK) return status_set(JG_ERR_FILE, "%s", store_error(c->images->store));
+    if (store_add_misses(c->images->store, &m, 1) != STORE_OK)
+        return status_set(JG_ERR_FILE, "%s", store_error(c->images->store));
     return JG_OK;
 }

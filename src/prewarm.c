@@ -21,7 +21,7 @@ typedef struct item {
     problem_key problem;      /* what to remember it for; unused for the generic set */
     int generic_set;
     jg_status status;         /* of planning, then of making */
-    char label[256];
+    char label[JG_PROBLEM_TEXT_BYTES];
     char error[1024];
     UT_hash_handle hh;
 } item;
@@ -80,7 +80,8 @@ static jg_status add_problem(work *w, const jg_problem *in)
     } else {
         kernel_encode_key(&it.plan.spec, &it.key);
     }
-    if (jg_problem_format(in, it.label, sizeof it.label, NULL) != JG_OK && it.status == JG_OK) snprintf(it.label, sizeof it.label, "?");
+    if (jg_problem_format(in, it.label, sizeof it.label, NULL) != JG_OK && it.status == JG_OK)
+        snprintf(it.label, sizeof it.label, "?");
     return add_item(w, &it);
 }
 

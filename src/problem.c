@@ -88,11 +88,6 @@ static jg_status check_values(const jg_problem *in)
                       (unsigned)in->align_bytes, ALIGN_LIMIT, ALIGN_USED);
 }
 
-static int has_residual(const problem *p)
-{
-    return (p->epilogue & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)) != 0;
-}
-
 /* Groups are the weights'. */
 static jg_status resolve_groups(const jg_problem *in, problem *p)
 {
@@ -162,7 +157,7 @@ static jg_status check_sizes(const jg_problem *in)
 /* Copies sizes and layout; of a single item, or none, no stride has a meaning. */
 static void copy_layout(const jg_problem *in, problem *p)
 {
-    const int strided = in->stride_a || in->stride_b || in->stride_c || (has_residual(p) && in->stride_residual);
+    const int strided = in->stride_a || in->stride_b || in->stride_c || (problem_has_residual(p) && in->stride_residual);
     p->m = in->m;
     p->n = in->n;
     p->k = in->k;
@@ -170,12 +165,12 @@ static void copy_layout(const jg_problem *in, problem *p)
     p->lda = in->lda;
     p->ldb = in->ldb;
     p->ldc = in->ldc;
-    if (has_residual(p)) p->ld_residual = in->ld_residual;
+    if (problem_has_residual(p)) p->ld_residual = in->ld_residual;
     if (p->batch > 1) {
         p->stride_a = in->stride_a;
         p->stride_b = in->stride_b;
         p->stride_c = in->stride_c;
-        if (has_residual(p)) p->stride_residual = in->stride_residual;
+        if (problem_has_residual(p)) p->stride_residual = in->stride_residual;
     }
     p->op_a = (uint8_t)in->op_a;
     p->op_b = (uint8_t)in->op_b;
@@ -189,9 +184,7 @@ static void copy_layout(const jg_problem *in, problem *p)
 static uint8_t resolve_align(const jg_problem *in, const problem *p)
 {
     uint32_t align = in->align_bytes == 0 || in->align_bytes > ALIGN_USED ? ALIGN_USED : in->align_bytes;
-    size_t smallest = type_bytes(p->type_a);
-    if (type_bytes(p->type_b) < smallest) smallest = type_bytes(p->type_b);
-    if (type_bytes(p->type_c) < smallest) smallest = type_bytes(p->type_c);
+    const size_t smallest = problem_smallest_element(p);
     return (uint8_t)(align < smallest ? smallest : align);
 }
 
@@ -324,7 +317,7 @@ static jg_status resolve_layout(problem *p)
         {"c", "C", p->type_c, p->m, p->n, p->stride_c, &p->ldc},
         {"_residual", "the residual", p->type_c, p->m, p->n, p->stride_residual, &p->ld_residual},
     };
-    const int count = has_residual(p) ? 4 : 3;
+    const int count = problem_has_residual(p) ? 4 : 3;
     for (int i = 0; i < count; i++) {
         if (i == 3 && p->ld_residual == 0) p->ld_residual = p->ldc;
         RETURN_IF_ERROR(resolve_ld(&matrices[i], p->swapped, p->batch));
@@ -349,4 +342,20 @@ jg_status problem_canonicalise(const jg_problem *in, problem *out)
     RETURN_IF_ERROR(resolve_layout(&p));
     memcpy(out, &p, sizeof p);
     return JG_OK;
+}
+
+jg_problem problem_as_given(const problem *canonical)
+{
+    problem p = *canonical;
+    if (p.swapped) transpose(&p);
+    return (jg_problem){
+        .m = p.m, .n = p.n, .k = p.k, .batch = p.batch,
+        .type_a = (jg_type)p.type_a, .type_b = (jg_type)p.type_b, .type_c = (jg_type)p.type_c,
+        .op_a = (jg_op)p.op_a, .op_b = (jg_op)p.op_b, .order = canonical->swapped ? JG_COL_MAJOR : JG_ROW_MAJOR,
+        .form = (jg_form)p.form, .lda = p.lda, .ldb = p.ldb, .ldc = p.ldc,
+        .stride_a = p.stride_a, .stride_b = p.stride_b, .stride_c = p.batch ? p.stride_c : 1, /* see copy_layout */
+        .align_bytes = p.align_bytes, .dynamic = p.dynamic, .math = p.math, .epilogue = p.epilogue,
+        .activation = (jg_activation)p.activation, .type_bias = (jg_type)p.type_bias, .group_k = p.group_k,
+        .zero_points = p.zero_points, .ld_residual = p.ld_residual, .stride_residual = p.stride_residual,
+    };
 }

@@ -45,6 +45,9 @@ static inline unsigned problem_math_mode(const problem *p)
  * Sizes above 2^31 - 1 are JG_ERR_SIZE; offsets above 2^63 - 1 bytes are JG_ERR_OVERFLOW. */
 jg_status problem_canonicalise(const jg_problem *in, problem *out);
 
+/* A jg_problem that comes to this one, in the caller's order and with every default filled in. */
+jg_problem problem_as_given(const problem *p);
+
 /* Nonzero if there is nothing to compute: m, n or batch is 0. */
 int problem_is_empty(const problem *p);
 
@@ -70,10 +73,17 @@ jg_status problem_check_math(const problem *p);
 jg_type problem_multiply_type(const problem *p);
 /* Nonzero if an operand (type_a or type_b) is the weights of the other, which is f16 or bf16. */
 int problem_is_weights(const problem *p, int operand_b);
+/* Bytes of the smallest element of A, B and C. */
+size_t problem_smallest_element(const problem *p);
 /* Nonzero if anything is fused in but alpha and beta. */
 static inline int problem_is_fused(const problem *p)
 {
     return p->epilogue | p->activation | p->group_k;
+}
+
+static inline int problem_has_residual(const problem *p)
+{
+    return (p->epilogue & (JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER)) != 0;
 }
 
 #define LAST_TYPE JG_E5M2

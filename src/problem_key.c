@@ -17,9 +17,21 @@ problem_key problem_key_of(const problem *p, access_widths access)
     return key;
 }
 
+/* By a promise for all three matrices. Each is aligned to its own element besides. */
+static access_widths promised(const problem *p, uint32_t align)
+{
+    const uint8_t types[] = {p->type_a, p->type_b, p->type_c};
+    unsigned aligned[3];
+    for (int i = 0; i < 3; i++) {
+        const unsigned element = (unsigned)type_bytes((jg_type)types[i]);
+        aligned[i] = align > element ? align : element;
+    }
+    return plan_access(p, aligned[0], aligned[1], aligned[2]);
+}
+
 access_widths problem_promised_access(const problem *p)
 {
-    return plan_access(p, p->align_bytes, p->align_bytes, p->align_bytes);
+    return promised(p, p->align_bytes);
 }
 
 static int is_within(access_widths inner, access_widths outer)
@@ -28,29 +40,22 @@ static int is_within(access_widths inner, access_widths outer)
 }
 
 /* What a text can say of the accesses: the default promise if it makes none of them wider than they are; else of those that
- * do not, and allow the widest accesses, the weakest. */
+ * do not, and allow the widest accesses, the weakest. Below the smallest element there is nothing to promise. */
 static uint32_t promise_of(const problem_key *key)
 {
     const problem *p = &key->problem;
+    const uint32_t least = (uint32_t)problem_smallest_element(p);
     uint32_t align = 16;
-    if (is_within(plan_access(p, align, align, align), key->access)) return align;
-    while (align > 2 && !is_within(plan_access(p, align, align, align), key->access)) align /= 2;
-    const access_widths most = plan_access(p, align, align, align);
-    const size_t in = type_bytes((jg_type)p->type_a), out = type_bytes((jg_type)p->type_c);
-    while (align / 2 >= in && align / 2 >= out && is_within(most, plan_access(p, align / 2, align / 2, align / 2))) align /= 2;
+    if (is_within(promised(p, align), key->access)) return align;
+    while (align > least && !is_within(promised(p, align), key->access)) align /= 2;
+    const access_widths most = promised(p, align);
+    while (align > least && is_within(most, promised(p, align / 2))) align /= 2;
     return align;
 }
 
 void problem_key_format(const problem_key *key, char *text, size_t size)
 {
-    const problem *p = &key->problem;
-    const jg_problem public = {
-        .m = p->m, .n = p->n, .k = p->k, .batch = p->batch,
-        .type_a = (jg_type)p->type_a, .type_b = (jg_type)p->type_b, .type_c = (jg_type)p->type_c,
-        .op_a = (jg_op)p->op_a, .op_b = (jg_op)p->op_b, .form = (jg_form)p->form,
-        .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc,
-        .stride_a = p->stride_a, .stride_b = p->stride_b, .stride_c = p->stride_c, .dynamic = p->dynamic,
-        .align_bytes = promise_of(key),
-    };
+    jg_problem public = problem_as_given(&key->problem);
+    public.align_bytes = promise_of(key);
     if (jg_problem_format(&public, text, size, NULL) != JG_OK) snprintf(text, size, "?");
 }

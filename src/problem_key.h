@@ -16,8 +16,8 @@ problem_key problem_key_of(const problem *p, access_widths access);
 /* How wide operands may be accessed by the problem's own promise (align_bytes). */
 access_widths problem_promised_access(const problem *p);
 
-/* The problem's text form, as jg_problem_format's; 256 bytes are enough. Of the accesses it says what one promise for all three
- * matrices can: where they differ, reading it back gives accesses that are narrower, never wider. */
+/* The problem's text form, as jg_problem_format's; JG_PROBLEM_TEXT_BYTES are enough. Of the accesses it says what one promise for
+ * all three matrices can: where they differ, reading it back gives accesses that are narrower, never wider. */
 void problem_key_format(const problem_key *key, char *text, size_t size);
 
 #endif

@@ -1,36 +1,17 @@
-/* The text form of a problem: jg_problem_parse and jg_problem_format. The grammar is in the public header; each rule
- * has a function here. Only ASCII digits and fixed words are read and written, so no locale matters.
+/* Reading the text form of a problem: jg_problem_parse. The grammar is in the public header; each rule has a function here. Only
+ * ASCII digits and fixed words are read and written (problem_format.c), so no locale matters.
  *
  * Strides need care: in a jg_problem, 0 shares one matrix between the items, while a text without strides means dense
  * items. So sharing is written out (sa=0), dense strides are not, and both read back as they were. */
-#include "problem.h"
+#include "problem_text.h"
 #include "status.h"
-#include "text.h"
 
 #include <string.h>
 
-#define FORMAT_BYTES 256 /* the public header's promise; each part at its longest comes to 230 */
-#define SHOWN_WORD 64    /* characters of a bad word that an error quotes */
-#define SHOWN_TEXT 256   /* and of a bad text */
+#define SHOWN_WORD 64                    /* characters of a bad word that an error quotes */
+#define SHOWN_TEXT JG_PROBLEM_TEXT_BYTES /* and of a bad text */
 
-/* What a word says. A problem text says each thing once. */
-enum {
-    SAYS_TYPE,
-    SAYS_OP,
-    SAYS_ORDER,
-    SAYS_FORM,
-    SAYS_ALIGN,
-    SAYS_DYNAMIC,
-    SAYS_LD,                      /* three: of A, B and C */
-    SAYS_STRIDE = SAYS_LD + 3,    /* three */
-    SAYS_END = SAYS_STRIDE + 3
-};
-
-/* Words that stand for themselves. For an op, the value's bit 0 transposes A and bit 1 B. */
-static const struct {
-    const char *word;
-    int says, value;
-} fixed_words[] = {
+const fixed_word fixed_words[] = {
     {"nn", SAYS_OP, 0},
     {"tn", SAYS_OP, 1},
     {"nt", SAYS_OP, 2},
@@ -39,20 +20,52 @@ static const struct {
     {"col", SAYS_ORDER, JG_COL_MAJOR},
     {"generic", SAYS_FORM, JG_FORM_GENERIC},
     {"specialised", SAYS_FORM, JG_FORM_SPECIALISED},
+    {"tf32", SAYS_MATH, JG_MATH_TF32},
+    {"3xtf32", SAYS_MATH, JG_MATH_F32_3XTF32},
+    {"strict", SAYS_MATH, JG_MATH_STRICT},
+    {"f16acc", SAYS_MATH, JG_MATH_F16},
+    {"flush", SAYS_FLUSH, JG_MATH_FLUSH},
+    {"sanitize", SAYS_SANITIZE, JG_MATH_SANITIZE},
+    {"zeros", SAYS_ZEROS, 1},
+    {"scale", SAYS_SCALE, JG_EPILOGUE_SCALE},
+    {"scale_m", SAYS_SCALE_M, JG_EPILOGUE_SCALE_M},
+    {"scale_n", SAYS_SCALE_N, JG_EPILOGUE_SCALE_N},
+    {"bias_m", SAYS_BIAS_M, JG_EPILOGUE_BIAS_M},
+    {"bias_n", SAYS_BIAS_N, JG_EPILOGUE_BIAS_N},
+    {"residual", SAYS_RESIDUAL, JG_EPILOGUE_RESIDUAL},
+    {"residual_after", SAYS_RESIDUAL, JG_EPILOGUE_RESIDUAL_AFTER},
+    {"requantize", SAYS_REQUANTIZE, JG_EPILOGUE_REQUANTIZE},
+    {"relu", SAYS_ACTIVATION, JG_ACTIVATION_RELU},
+    {"relu6", SAYS_ACTIVATION, JG_ACTIVATION_RELU6},
+    {"clamp", SAYS_ACTIVATION, JG_ACTIVATION_CLAMP},
+    {"gelu_tanh", SAYS_ACTIVATION, JG_ACTIVATION_GELU_TANH},
+    {"gelu_erf", SAYS_ACTIVATION, JG_ACTIVATION_GELU_ERF},
+    {"silu", SAYS_ACTIVATION, JG_ACTIVATION_SILU},
+    {"sigmoid", SAYS_ACTIVATION, JG_ACTIVATION_SIGMOID},
+    {NULL, 0, 0},
 };
 
-/* Words with a value: a number, but for the dynamic dimensions. */
+/* Words with a value. */
 static const struct {
     const char *prefix;
     int says;
 } valued_words[] = {
-    {"lda=", SAYS_LD},         {"ldb=", SAYS_LD + 1},     {"ldc=", SAYS_LD + 2},   {"sa=", SAYS_STRIDE},
-    {"sb=", SAYS_STRIDE + 1},  {"sc=", SAYS_STRIDE + 2},  {"align=", SAYS_ALIGN},
+    {"lda=", SAYS_LD + MATRIX_A},
+    {"ldb=", SAYS_LD + MATRIX_B},
+    {"ldc=", SAYS_LD + MATRIX_C},
+    {"ldr=", SAYS_LD + MATRIX_RESIDUAL},
+    {"sa=", SAYS_STRIDE + MATRIX_A},
+    {"sb=", SAYS_STRIDE + MATRIX_B},
+    {"sc=", SAYS_STRIDE + MATRIX_C},
+    {"sr=", SAYS_STRIDE + MATRIX_RESIDUAL},
+    {"align=", SAYS_ALIGN},
     {"dyn=", SAYS_DYNAMIC},
+    {"group=", SAYS_GROUP},
+    {"bias=", SAYS_BIAS_TYPE},
 };
 
-/* Letters of the dynamic dimensions: the i-th is for bit i of jg_problem.dynamic. */
-static const char dynamic_letters[] = "mnkb";
+const char dynamic_letters[] = "mnkb";
+const char matrix_letters[] = "abcr";
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -123,49 +136,59 @@ static jg_status read_size(word w, reading *r)
     return JG_OK;
 }
 
-/* One of the names f32, f16, bf16. */
-static int read_type_name(word w, jg_type *type)
+/* A name of a type, up to the last in the enumeration that is meant. */
+static int read_type_name(word w, jg_type last, jg_type *type)
 {
-    for (int t = JG_F32; t <= JG_BF16; t++) {
+    for (int t = JG_F32; t <= (int)last; t++) {
         *type = (jg_type)t;
         if (word_is(w, type_name(*type))) return 1;
     }
     return 0;
 }
 
-/* TYPE: A | A-C | A.B-C. Returns 0 if w is none. */
+/* TYPE: A | A-C | A.B | A.B-C. Returns 0 if w is none. */
 static int read_type(word w, jg_problem *p)
 {
     word of_c = w;
     word of_ab = cut(&of_c, '-');
     word of_b = of_ab;
     word of_a = cut(&of_b, '.');
-    int dash = of_ab.length < w.length, dot = of_a.length < of_ab.length;
+    const int has_c = of_ab.length < w.length, has_b = of_a.length < of_ab.length;
     jg_type a, b, c;
-    if (dot && !dash) return 0;
-    if (!read_type_name(of_a, &a)) return 0;
-    if (!read_type_name(dot ? of_b : of_a, &b)) return 0;
-    if (!read_type_name(dash ? of_c : of_a, &c)) return 0;
+    if (!read_type_name(of_a, LAST_TYPE, &a)) return 0;
+    if (!read_type_name(has_b ? of_b : of_a, LAST_TYPE, &b)) return 0;
+    c = type_default_result(a, b);
+    if (has_c && !read_type_name(of_c, LAST_TYPE, &c)) return 0;
     p->type_a = a;
     p->type_b = b;
     p->type_c = c;
     return 1;
 }
 
-static void apply_fixed(jg_problem *p, int says, int value)
+static void apply_fixed(jg_problem *p, int says, uint32_t value)
 {
-    if (says == SAYS_ORDER) p->order = (jg_order)value;
-    if (says == SAYS_FORM) p->form = (jg_form)value;
-    if (says == SAYS_OP) {
+    switch (says) {
+    case SAYS_OP:
         p->op_a = value & 1 ? JG_T : JG_N;
         p->op_b = value & 2 ? JG_T : JG_N;
+        break;
+    case SAYS_ORDER: p->order = (jg_order)value; break;
+    case SAYS_FORM: p->form = (jg_form)value; break;
+    case SAYS_MATH: p->math = (p->math & ~MATH_MODE) | value; break;
+    case SAYS_FLUSH:
+    case SAYS_SANITIZE: p->math |= value; break;
+    case SAYS_ZEROS: p->zero_points = value; break;
+    case SAYS_ACTIVATION: p->activation = (jg_activation)value; break;
+    case SAYS_RESIDUAL: p->epilogue &= ~(uint32_t)(JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER); /* fall through */
+    default: p->epilogue |= value; break;
     }
 }
 
-/* The member that a word with a number sets, but for align_bytes, which is narrower. */
+/* The member that a word with a number sets, but for those that are narrower. */
 static int64_t *number_member(jg_problem *p, int says)
 {
-    int64_t *const members[] = {&p->lda, &p->ldb, &p->ldc, &p->stride_a, &p->stride_b, &p->stride_c};
+    int64_t *const members[] = {&p->lda,      &p->ldb,      &p->ldc,      &p->ld_residual,
+                                &p->stride_a, &p->stride_b, &p->stride_c, &p->stride_residual};
     return members[says - SAYS_LD];
 }
 
@@ -179,6 +202,24 @@ static jg_status apply_number(jg_problem *p, int says, word w, word digits)
     }
     if (value > UINT32_MAX) return bad_word(w, "is too large; use a power of two up to 4096");
     p->align_bytes = (uint32_t)value;
+    return JG_OK;
+}
+
+/* G: 32 | 64 | 128 */
+static jg_status apply_group(jg_problem *p, word w, word digits)
+{
+    int64_t value;
+    if (!read_number(digits, &value) || (value != 32 && value != 64 && value != 128))
+        return bad_word(w, "needs 32, 64 or 128 after the =");
+    p->group_k = (uint32_t)value;
+    return JG_OK;
+}
+
+static jg_status apply_bias_type(jg_problem *p, word w, word name)
+{
+    jg_type type;
+    if (!read_type_name(name, JG_BF16, &type)) return bad_word(w, "needs f32, f16 or bf16 after the =");
+    p->type_bias = type;
     return JG_OK;
 }
 
@@ -198,55 +239,69 @@ static jg_status apply_dynamic(jg_problem *p, word w, word letters)
     return JG_OK;
 }
 
-/* WORD: TYPE | OP | row | col | generic | specialised | lda=E | ... | align=BYTES | dyn=D. *says tells what it was about. */
+static jg_status apply_valued(jg_problem *p, int says, word w, word value)
+{
+    switch (says) {
+    case SAYS_DYNAMIC: return apply_dynamic(p, w, value);
+    case SAYS_GROUP: return apply_group(p, w, value);
+    case SAYS_BIAS_TYPE: return apply_bias_type(p, w, value);
+    default: return apply_number(p, says, w, value);
+    }
+}
+
+/* WORD: TYPE, a word that stands for itself, or one with a value. *says tells what it was about. */
 static jg_status read_word(word w, jg_problem *p, int *says)
 {
     *says = SAYS_TYPE;
     if (read_type(w, p)) return JG_OK;
-    for (size_t i = 0; i < COUNT(fixed_words); i++) {
-        *says = fixed_words[i].says;
-        if (word_is(w, fixed_words[i].word)) {
-            apply_fixed(p, *says, fixed_words[i].value);
-            return JG_OK;
-        }
+    for (const fixed_word *f = fixed_words; f->word; f++) {
+        if (!word_is(w, f->word)) continue;
+        *says = f->says;
+        apply_fixed(p, f->says, f->value);
+        return JG_OK;
     }
     for (size_t i = 0; i < COUNT(valued_words); i++) {
-        size_t prefix = strlen(valued_words[i].prefix);
+        const size_t prefix = strlen(valued_words[i].prefix);
         if (w.length < prefix || memcmp(w.start, valued_words[i].prefix, prefix) != 0) continue;
-        const word value = {w.start + prefix, w.length - prefix};
         *says = valued_words[i].says;
-        return *says == SAYS_DYNAMIC ? apply_dynamic(p, w, value) : apply_number(p, *says, w, value);
+        return apply_valued(p, *says, w, (word){w.start + prefix, w.length - prefix});
     }
-    return bad_word(w, "is not known; use types like f16, bf16-f32 or f16.f16-f32, nn nt tn tt, row, col, generic, "
-                       "specialised, lda= ldb= ldc= sa= sb= sc= align= or dyn=");
+    return bad_word(w, "is not known; use types like f16, s8, bf16-f32 or f16.s4, nn nt tn tt, row, col, generic, specialised, "
+                       "tf32 3xtf32 strict f16acc flush sanitize, scale scale_m scale_n bias_m bias_n residual residual_after "
+                       "requantize bias=, relu relu6 clamp gelu_tanh gelu_erf silu sigmoid, group= zeros, "
+                       "lda= ldb= ldc= ldr= sa= sb= sc= sr= align= or dyn=");
 }
 
-/* Leading dimension and stride of one matrix, as they are and as they would be if densely packed. */
-typedef struct packing {
-    int64_t ld, dense_ld, stride, dense_stride;
-} packing;
+/* The largest even number, for s4. */
+#define TOO_FAR (INT64_MAX - 1)
 
-/* rows * ld fits: the problem has been checked, so (rows - 1) * ld elements of 2 bytes or more do, and twice that is no
- * less than rows * ld, but for a single row, where ld itself fits. */
-static packing pack(int64_t rows, int64_t cols, int64_t ld, int64_t stride)
+/* Where rows * ld overflows, only a single item fits: with TOO_FAR for its stride, any second one is refused. */
+static packing pack(jg_type type, int64_t rows, int64_t cols, int64_t ld, int64_t stride)
 {
-    return (packing){ld, cols > 0 ? cols : 1, stride, rows * ld};
+    packing x = {.ld = ld, .dense_ld = cols > 0 ? cols : 1, .stride = stride};
+    if (type == JG_S4) x.dense_ld += x.dense_ld % 2;
+    if (__builtin_mul_overflow(rows, ld, &x.dense_stride)) x.dense_stride = TOO_FAR;
+    return x;
 }
 
-/* The three matrices in the order of the caller's A, B, C. */
-static void pack_all(const problem *c, packing out[3])
+int problem_packings(const problem *p, packing out[MATRICES])
 {
-    int ta = c->op_a == JG_T, tb = c->op_b == JG_T;
-    out[c->swapped ? 1 : 0] = pack(ta ? c->k : c->m, ta ? c->m : c->k, c->lda, c->stride_a);
-    out[c->swapped ? 0 : 1] = pack(tb ? c->n : c->k, tb ? c->k : c->n, c->ldb, c->stride_b);
-    out[2] = pack(c->m, c->n, c->ldc, c->stride_c);
+    const int ta = p->op_a == JG_T, tb = p->op_b == JG_T;
+    const jg_type a = (jg_type)p->type_a, b = (jg_type)p->type_b, c = (jg_type)p->type_c;
+    out[p->swapped ? MATRIX_B : MATRIX_A] = pack(a, ta ? p->k : p->m, ta ? p->m : p->k, p->lda, p->stride_a);
+    out[p->swapped ? MATRIX_A : MATRIX_B] = pack(b, tb ? p->n : p->k, tb ? p->k : p->n, p->ldb, p->stride_b);
+    out[MATRIX_C] = pack(c, p->m, p->n, p->ldc, p->stride_c);
+    if (!problem_has_residual(p)) return MATRIX_RESIDUAL;
+    out[MATRIX_RESIDUAL] = pack(c, p->m, p->n, p->ld_residual, p->stride_residual);
+    out[MATRIX_RESIDUAL].dense_ld = p->ldc; /* what it is by default */
+    return MATRICES;
 }
 
 /* Gives the matrices of a batch the strides that neither the text nor the caller's defaults give. */
 static jg_status fill_strides(reading *r)
 {
     jg_problem *p = &r->p;
-    packing dense[3];
+    packing dense[MATRICES];
     problem single;
     /* Any stride tells an empty batch from none. */
     if (r->batch_given && p->batch == 0 && !p->stride_a && !p->stride_b && !p->stride_c) p->stride_c = 1;
@@ -254,8 +309,8 @@ static jg_status fill_strides(reading *r)
     jg_problem one = *p;
     one.batch = 1;
     RETURN_IF_ERROR(problem_canonicalise(&one, &single));
-    pack_all(&single, dense);
-    for (int x = 0; x < 3; x++) {
+    const int count = problem_packings(&single, dense);
+    for (int x = 0; x < count; x++) {
         int64_t *stride = number_member(p, SAYS_STRIDE + x);
         if (!r->given[SAYS_STRIDE + x] && *stride == 0) *stride = dense[x].dense_stride;
     }
@@ -288,77 +343,5 @@ jg_status jg_problem_parse(const char *text, jg_problem *in_out)
     jg_status status = read_problem(text, &r);
     if (status) return status_prefix(status, "problem text \"%.*s\": ", SHOWN_TEXT, text);
     *in_out = r.p;
-    return JG_OK;
-}
-
-/* The text so far. */
-typedef struct writing {
-    char text[FORMAT_BYTES];
-    size_t length;
-} writing;
-
-static void write_size(writing *w, const problem *c)
-{
-    long long m = c->swapped ? c->n : c->m, n = c->swapped ? c->m : c->n, k = c->k;
-    if (c->batch != 1)
-        text_append(w->text, sizeof w->text, &w->length, "%lldx%lldx%lldx%lld", m, n, k, (long long)c->batch);
-    else if (m == n && n == k)
-        text_append(w->text, sizeof w->text, &w->length, "%lld", m);
-    else
-        text_append(w->text, sizeof w->text, &w->length, "%lldx%lldx%lld", m, n, k);
-}
-
-/* The words that are not the default. A and B have one type in every supported combination. */
-static void write_words(writing *w, const problem *c)
-{
-    jg_type ab = (jg_type)c->type_a, type_c = (jg_type)c->type_c;
-    uint8_t op_a = c->swapped ? c->op_b : c->op_a, op_b = c->swapped ? c->op_a : c->op_b;
-    if (ab != type_c)
-        text_append(w->text, sizeof w->text, &w->length, ":%s-%s", type_name(ab), type_name(type_c));
-    else if (ab != JG_F32)
-        text_append(w->text, sizeof w->text, &w->length, ":%s", type_name(ab));
-    if (op_a != JG_N || op_b != JG_N) text_append(w->text, sizeof w->text, &w->length, ":%c%c", op_a == JG_T ? 't' : 'n', op_b == JG_T ? 't' : 'n');
-    if (c->swapped) text_append(w->text, sizeof w->text, &w->length, ":col");
-    if (c->form != JG_FORM_AUTO) text_append(w->text, sizeof w->text, &w->length, c->form == JG_FORM_GENERIC ? ":generic" : ":specialised");
-}
-
-static void write_packing(writing *w, const problem *c)
-{
-    packing x[3];
-    pack_all(c, x);
-    for (int i = 0; i < 3; i++)
-        if (x[i].ld != x[i].dense_ld) text_append(w->text, sizeof w->text, &w->length, ":ld%c=%lld", 'a' + i, (long long)x[i].ld);
-    for (int i = 0; i < 3 && c->batch > 1; i++)
-        if (x[i].stride != x[i].dense_stride) text_append(w->text, sizeof w->text, &w->length, ":s%c=%lld", 'a' + i, (long long)x[i].stride);
-    if (c->align_bytes != 16) text_append(w->text, sizeof w->text, &w->length, ":align=%d", c->align_bytes);
-}
-
-/* By the caller's own names of the dimensions. */
-static void write_dynamic(writing *w, const problem *c)
-{
-    const unsigned dynamic = c->swapped ? problem_transposed_dynamic(c->dynamic) : c->dynamic;
-    if (dynamic == 0) return;
-    text_append(w->text, sizeof w->text, &w->length, ":dyn=");
-    for (int i = 0; dynamic_letters[i]; i++)
-        if (dynamic >> i & 1) text_append(w->text, sizeof w->text, &w->length, "%c", dynamic_letters[i]);
-}
-
-jg_status jg_problem_format(const jg_problem *in, char *text, size_t size, size_t *length)
-{
-    writing w = {.length = 0};
-    problem c;
-    if (!in) return status_set(JG_ERR_NULL, "jg_problem_format: problem is null");
-    if (!text && size > 0) return status_set(JG_ERR_NULL, "jg_problem_format: text is null, and size is not 0");
-    RETURN_IF_ERROR(problem_canonicalise(in, &c));
-    write_size(&w, &c);
-    write_words(&w, &c);
-    write_packing(&w, &c);
-    write_dynamic(&w, &c);
-    if (length) *length = w.length;
-    if (size > 0) {
-        size_t kept = w.length < size ? w.length : size - 1;
-        memcpy(text, w.text, kept);
-        text[kept] = 0;
-    }
     return JG_OK;
 }

@@ -68,6 +68,13 @@ int problem_is_weights(const problem *p, int operand_b)
     return type_is_integer(own) && is_half(other);
 }
 
+size_t problem_smallest_element(const problem *p)
+{
+    const size_t a = type_bytes((jg_type)p->type_a), b = type_bytes((jg_type)p->type_b), c = type_bytes((jg_type)p->type_c);
+    const size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
 jg_type problem_multiply_type(const problem *p)
 {
     const jg_type a = (jg_type)p->type_a, b = (jg_type)p->type_b;

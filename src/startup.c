@@ -92,7 +92,7 @@ static jg_status load_generic_sets(jg_context *c)
 static jg_status prepare(jg_context *c, const problem_key *key, int demand)
 {
     plan own;
-    char label[256];
+    char label[JG_PROBLEM_TEXT_BYTES];
     lru_entry *kernel, *entry;
     jg_source source;
     int swapped;

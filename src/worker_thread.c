@@ -114,7 +114,7 @@ static void call_help(worker *w)
 static void bring(worker *w, job *j, bring_how how)
 {
     const kernel_spec spec = j->spec;
-    char label[256] = "generic";
+    char label[JG_PROBLEM_TEXT_BYTES] = "generic";
     const met *m = j->mets ? j->mets : j->demands ? j->demands->m : NULL;
     if (m) problem_key_format(&m->key, label, sizeof label);
     image img = {0};

@@ -17,7 +17,7 @@ enum { EVENT_KINDS = JG_EVENT_DROP + 1, MAX_EVENTS = 4096 };
 
 typedef struct seen_event {
     jg_event event;
-    char problem[256], kernel[KERNEL_NAME_BYTES];
+    char problem[JG_PROBLEM_TEXT_BYTES], kernel[KERNEL_NAME_BYTES];
     double ms;
 } seen_event;
 

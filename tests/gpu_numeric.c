@@ -96,7 +96,7 @@ static void need_gpu(void)
 static void complain(const jg_problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void complain(const jg_problem *p, const char *format, ...)
 {
-    char text[256] = "?", reason[512];
+    char text[JG_PROBLEM_TEXT_BYTES] = "?", reason[512];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);

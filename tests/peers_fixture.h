@@ -63,7 +63,7 @@ static const struct { float alpha, beta; int given; } scales[] = {{1, 0, 0}, {-0
 static inline void check(jg_status (*run)(const jg_problem *, const jg_operands *), const jg_problem *p, unsigned number)
 {
     reference ref;
-    char text[256];
+    char text[JG_PROBLEM_TEXT_BYTES];
     const float alpha = scales[number % COUNT(scales)].alpha, beta = scales[number % COUNT(scales)].beta;
     const int given = scales[number % COUNT(scales)].given;
     reference_make(&ref, p, REFERENCE_UNIFORM, 0, number);

@@ -35,7 +35,7 @@ static void run(reference *ref, float alpha, float beta)
 static void check(const reference *ref, float alpha, float beta, int exact)
 {
     reference_result x = reference_check(ref, alpha, beta);
-    char text[256] = "?";
+    char text[JG_PROBLEM_TEXT_BYTES] = "?";
     if (x.failures == 0 && x.stray == 0 && (!exact || x.inexact == 0)) return;
     jg_problem_format(&ref->problem, text, sizeof text, NULL);
     fail_msg("cpu %s alpha %g beta %g: residual %g, tolerance 1; %lld wrong, %lld inexact, %lld stray bytes; first is "

@@ -75,7 +75,10 @@ static void long_texts_are_cut(void **state)
     const jg_options options = options_for(&l, JG_LOG_INFO);
     journal_open(&j, &options);
     journal_log(&j, JG_LOG_INFO, "%s", text);
-    assert_int_equal(strlen(l.text), 1023);
+    assert_int_equal(strlen(l.text), JOURNAL_TEXT_BYTES - 1);
+    assert_string_equal(l.text + JOURNAL_TEXT_BYTES - 5, "x..."); /* that it goes on is said */
+    journal_log(&j, JG_LOG_INFO, "%.*s", JOURNAL_TEXT_BYTES - 1, text);
+    assert_string_equal(l.text + JOURNAL_TEXT_BYTES - 5, "xxxx");
     journal_close(&j);
     journal_destroy(&j);
 }

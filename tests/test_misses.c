@@ -61,7 +61,7 @@ static miss_list read_all(images *files, int sm, size_t expected)
 /* --- the file's list, as others see it --- */
 
 typedef struct row {
-    char problem[256], target[16];
+    char problem[JG_PROBLEM_TEXT_BYTES], target[16];
     uint64_t count;
     double gain;
     int cached;
@@ -137,6 +137,36 @@ static void misses_come_back_as_they_were(void **state)
     assert_true(listed.rows[1].cached && !listed.rows[0].cached);
 }
 
+/* The text of a problem is kept whole, however long. */
+static void long_texts_are_not_cut(void **state)
+{
+    (void)state;
+    const jg_problem eight = square(8, JG_F32);
+    const jg_problem far = {.m = 1, .n = 1, .k = 2147483647, .batch = 2, .type_a = JG_S8, .type_b = JG_BF16, .op_a = JG_T,
+                            .form = JG_FORM_SPECIALISED, .ldc = INT64_C(2000000000000000000),
+                            .ld_residual = INT64_C(3000000000000000000), .stride_a = INT64_C(4000000000000000000),
+                            .stride_b = INT64_C(1000000000000000000), .stride_c = INT64_C(2000000000000000001),
+                            .stride_residual = INT64_C(2000000000000000001),
+                            .math = JG_MATH_STRICT | JG_MATH_FLUSH | JG_MATH_SANITIZE,
+                            .epilogue = 0xffu & ~JG_EPILOGUE_RESIDUAL, .activation = JG_ACTIVATION_GELU_TANH,
+                            .type_bias = JG_BF16, .group_k = 128, .zero_points = 1};
+    char text[JG_PROBLEM_TEXT_BYTES];
+    assert_status(jg_problem_format(&far, text, sizeof text, NULL), JG_OK);
+    assert_true(strlen(text) > 256);
+    const problem_key plain = key_with(&eight, 16, 16, 16), key = key_with(&far, 16, 16, 16);
+    const kernel_spec spec = plan_of(&plain, JG_FORM_SPECIALISED).spec; /* any */
+    images *files = open_images(fx.cache);
+    met *m = met_create(&key, &spec, 1);
+    misses_add(files, 87, &m, &(uint64_t){3}, 1);
+    met_drop(m);
+    miss_list list = read_all(files, 87, 1);
+    assert_memory_equal(&list.misses[0].key, &key, sizeof key);
+    misses_free(&list);
+    images_drop(files);
+    assert_int_equal(list_file(), 1);
+    assert_row(0, text, "sm_87", 3, 0);
+}
+
 static void other_rows_are_passed_over(void **state)
 {
     (void)state;
@@ -145,13 +175,13 @@ static void other_rows_are_passed_over(void **state)
     images *files = open_images(fx.cache);
     add(files, 87, &ours, 1);
     add(files, 80, &theirs, 100);
-    unsigned char blob[8 + sizeof(problem_key) + 1] = "jgmiss01";
+    unsigned char blob[8 + sizeof(problem_key) + 1] = "jgmiss02";
     memcpy(blob + 8, &theirs, sizeof theirs);
     const store_miss longer = {.key = blob, .key_bytes = sizeof blob, .target = "sm_87", .label = "longer", .count = 50};
     const store_miss shorter = {.key = blob, .key_bytes = 8, .target = "sm_87", .label = "shorter", .count = 49};
     assert_int_equal(store_add_misses(files->store, &longer, 1), STORE_OK);
     assert_int_equal(store_add_misses(files->store, &shorter, 1), STORE_OK);
-    blob[7] = '2';
+    blob[7] = '3';
     const store_miss later = {.key = blob, .key_bytes = sizeof blob - 1, .target = "sm_87", .label = "later", .count = 48};
     assert_int_equal(store_add_misses(files->store, &later, 1), STORE_OK);
 
@@ -459,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BACKGROUND_TEST(misses_come_back_as_they_were),
+        BACKGROUND_TEST(long_texts_are_not_cut),
         BACKGROUND_TEST(other_rows_are_passed_over),
         BACKGROUND_TEST(without_a_file_there_are_none),
         BACKGROUND_TEST(a_fault_is_said_once),

@@ -289,7 +289,8 @@ static void the_whole_struct(void **state)
     const problem expected = {.m = 6, .n = 4, .k = 64, .batch = 2, .lda = 64, .ldb = 4, .ldc = 4, .stride_c = 24,
                               .ld_residual = 5, .stride_residual = 30, .type_a = JG_S8, .type_b = JG_F16,
                               .type_c = JG_E4M3, .swapped = 1, .align_bytes = 16,
-                              .math = JG_MATH_STRICT | JG_MATH_SANITIZE, .epilogue = JG_EPILOGUE_SCALE_N | JG_EPILOGUE_BIAS_M | JG_EPILOGUE_RESIDUAL_AFTER |
+                              .math = JG_MATH_STRICT | JG_MATH_SANITIZE,
+                              .epilogue = JG_EPILOGUE_SCALE_N | JG_EPILOGUE_BIAS_M | JG_EPILOGUE_RESIDUAL_AFTER |
                                           JG_EPILOGUE_REQUANTIZE,
                               .activation = JG_ACTIVATION_SILU, .type_bias = JG_BF16, .group_k = 64, .zero_points = 1};
     const problem p = canonical(in);

@@ -72,12 +72,12 @@ static void a_key_is_written_as_its_problem(void **state)
         {{.m = 3, .n = 5, .k = 7, .type_a = JG_F16, .align_bytes = 2}, "3x5x7:f16"}, /* no promise makes that wider */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char text[256];
+        char text[JG_PROBLEM_TEXT_BYTES];
         const problem_key key = key_of(rows[i].problem);
         problem_key_format(&key, text, sizeof text);
         assert_string_equal(text, rows[i].text);
     }
-    char text[256];
+    char text[JG_PROBLEM_TEXT_BYTES];
     jg_problem read = {0};
     problem_key mixed = key_of((jg_problem){.m = 24, .n = 16, .k = 40, .type_a = JG_F16});
     mixed.access.b = 4; /* B's pointer alone */

@@ -36,7 +36,7 @@ typedef struct scene {
     pthread_mutex_t lock;        /* guards the texts */
     char brought[8192];          /* "f3" and "c3" */
     char traced[8192];           /* "ready3", "fail3", "drop3" */
-    char label[256];             /* the last one that bring was given */
+    char label[JG_PROBLEM_TEXT_BYTES]; /* the last one that bring was given */
     scripted kernels[KERNELS];
     double gain;                 /* what the gain hook says */
     int gain_blocks;             /* so many times, as scripted.blocks */
