@@ -63,11 +63,11 @@ static const struct {
     {"ldb = 7", JG_ERR_LEADING_DIMENSION, {.m = 8, .n = 9, .k = 8, .ldb = 7, .order = JG_COL_MAJOR}},
     {"lda = ", JG_ERR_OVERFLOW, {.m = 8, .n = 8, .k = 8, .lda = INT64_MAX / 4}},
     {"stride_b = ", JG_ERR_OVERFLOW, {.m = 8, .n = 8, .k = 8, .batch = 3, .stride_b = INT64_MAX / 2, .stride_c = 64}},
-    {"type_a = 9", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_a = (jg_type)9}},
-    {"type_b = 9", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_b = (jg_type)9}},
-    {"type_c = 9", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_c = (jg_type)9}},
+    {"type_a = 10", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_a = (jg_type)10}},
+    {"type_b = 10", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_b = (jg_type)10}},
+    {"type_c = 10", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_c = (jg_type)10}},
     {"f16 x bf16", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_a = JG_F16, .type_b = JG_BF16}},
-    {"f32 x f32 -> f16", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_c = JG_F16}},
+    {"f32 x f32 -> s32", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_c = JG_S32}},
     {"op_a = 2", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .op_a = (jg_op)2}},
     {"op_b = 2", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .op_b = (jg_op)2}},
     {"order = 2", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .order = (jg_order)2}},
@@ -267,7 +267,7 @@ static void the_launch_carries_all_arguments(void **state)
     jg_context *c = fixture_open_without_nvrtc();
     const float alpha = 1.5f, beta = -0.25f;
     CUstream stream = (CUstream)(uintptr_t)0x1234;
-    assert_status(jg_gemm(c, &p, &(jg_operands){a, b, room, &alpha, &beta, stream}), JG_OK);
+    assert_status(jg_gemm(c, &p, &(jg_operands){.a = a, .b = b, .c = room, .alpha = &alpha, .beta = &beta, .stream = stream}), JG_OK);
     fake_launch l = fx.fake->last_launch();
     assert_string_equal(l.kernel, fixture_name(&p, JG_FORM_AUTO));
     assert_ptr_equal(l.stream, stream);

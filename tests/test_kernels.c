@@ -21,7 +21,7 @@ static int be_second_process(const char *cache)
     jg_stats stats;
     fake_open();
     if (jg_open(&options, &context) != JG_OK) return 2;
-    if (jg_gemm(context, &p, &(jg_operands){a, b, c, &one, &zero, NULL}) != JG_OK || c[0] != 2) return 3;
+    if (jg_gemm(context, &p, &(jg_operands){.a = a, .b = b, .c = c, .alpha = &one, .beta = &zero}) != JG_OK || c[0] != 2) return 3;
     if (jg_cache_stats(context, &stats) != JG_OK || stats.compiles != 0 || stats.disk_hits != 1) return 4;
     return jg_close(context) != JG_OK;
 }

@@ -166,7 +166,7 @@ static void a_bad_problem_is_named(void **state)
         jg_status status;
     } bad[] = {
         {{.m = -1, .n = 1, .k = 1}, JG_ERR_SIZE},
-        {{.m = 8, .n = 8, .k = 8, .type_a = JG_F32, .type_c = JG_F16}, JG_ERR_TYPE},
+        {{.m = 8, .n = 8, .k = 8, .type_a = JG_F32, .type_c = JG_S32}, JG_ERR_TYPE},
         {{.m = 8, .n = 8, .k = 8, .lda = 7}, JG_ERR_LEADING_DIMENSION},
         {{.m = 8, .n = 8, .k = 8, .reserved = 1}, JG_ERR_VALUE},
     };
