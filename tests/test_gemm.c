@@ -267,7 +267,8 @@ static void the_launch_carries_all_arguments(void **state)
     jg_context *c = fixture_open_without_nvrtc();
     const float alpha = 1.5f, beta = -0.25f;
     CUstream stream = (CUstream)(uintptr_t)0x1234;
-    assert_status(jg_gemm(c, &p, &(jg_operands){.a = a, .b = b, .c = room, .alpha = &alpha, .beta = &beta, .stream = stream}), JG_OK);
+    const jg_operands data = {.a = a, .b = b, .c = room, .alpha = &alpha, .beta = &beta, .stream = stream};
+    assert_status(jg_gemm(c, &p, &data), JG_OK);
     fake_launch l = fx.fake->last_launch();
     assert_string_equal(l.kernel, fixture_name(&p, JG_FORM_AUTO));
     assert_ptr_equal(l.stream, stream);
