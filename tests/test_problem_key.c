@@ -102,6 +102,10 @@ static void a_key_is_written_as_its_problem(void **state)
     mixed.access.c = 0; /* C's alone */
     problem_key_format(&mixed, text, sizeof text);
     assert_string_equal(text, "24x16x40:f16:align=4");
+    mixed = key_of((jg_problem){.m = 24, .n = 16, .k = 41, .type_a = JG_F16, .ldb = 17}); /* A and B promise nothing */
+    mixed.access.c = 0;
+    problem_key_format(&mixed, text, sizeof text);
+    assert_string_equal(text, "24x16x41:f16:ldb=17:align=2"); /* the weakest that says it all */
     problem_key broken;
     memset(&broken, 0xff, sizeof broken);
     problem_key_format(&broken, text, sizeof text);
