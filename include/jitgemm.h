@@ -333,6 +333,7 @@ typedef void (*jg_trace_fn)(void *user, const jg_trace *trace);
 #define JG_RESIDENT_E4M3 (1u << JG_E4M3) /* e4m3 x e4m3 */
 #define JG_RESIDENT_TF32 (1u << 16)      /* f32 with JG_MATH_TF32 */
 #define JG_RESIDENT_3XTF32 (1u << 17)    /* f32 with JG_MATH_F32_3XTF32 */
+#define JG_RESIDENT_GROUPED (1u << 18)   /* of all these also the kernels of jg_gemm_grouped */
 #define JG_RESIDENT_NONE (1u << 31)
 
 /* For jg_options.prewarm. */
@@ -445,7 +446,7 @@ typedef struct jg_group_item {
     const void *bias;
 } jg_group_item;
 
-/* Computes many products of different sizes in one launch (one for every 32 of them). `common` gives what they share: types, ops,
+/* Computes many products of different sizes in one launch (one for every 60 of them). `common` gives what they share: types, ops,
  * order, math, epilogue (scale, one bias, REQUANTIZE), activation; its sizes, leading dimensions, strides and group_k must be 0.
  * `shared` gives alpha, beta, scale, clamps and the stream; its matrices must be null. Each product has the bits that jg_gemm gives it.
  * Runs on generic kernels alone, so that no size is ever waited for; these are made, and a call may wait, as jg_compile says.

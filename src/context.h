@@ -161,6 +161,18 @@ int gemm_demand(jg_context *c, const problem_key *key, const kernel_spec *spec, 
  * Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine);
 
+/* Whether the stream is being captured into a graph. The device must be entered. */
+int gemm_is_captured(const jg_context *c, void *stream);
+
+/* Counts a launch on a generic kernel. */
+void gemm_count_generic(jg_context *c);
+
+/* Loads a generic kernel, made if need be, and keeps it: where it has to be made and that takes longer than the deadline allows,
+ * the worker gets it instead. key (may be null) and label: what it is wanted for. The kernel's entry is pinned, also on a failure if it
+ * is not null. Errors: NOT_READY and those of kernels_obtain. */
+jg_status gemm_obtain_generic(jg_context *c, const problem_key *key, const kernel_spec *spec, const char *label, lru_entry **kernel,
+                              jg_source *source);
+
 /* --- startup.c --- */
 
 /* Loads the generic set, the kernels of sizes that earlier runs met, and what the options' prewarming asks for; what is not in

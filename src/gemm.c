@@ -22,7 +22,7 @@ HOT static launch_counts *counts_of_thread(jg_context *c)
 }
 
 /* Whether the stream is being captured into a graph. The legacy default stream cannot be. The device must be entered. */
-HOT static int is_captured(const jg_context *c, void *stream)
+HOT int gemm_is_captured(const jg_context *c, void *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!stream) return 0;
@@ -33,7 +33,7 @@ static int enter_and_ask_captured(const jg_context *c, void *stream)
 {
     device_scope scope;
     if (!stream || context_is_cpu(c) || device_enter(&c->device, &scope) != JG_OK) return 0;
-    const int captured = is_captured(c, stream);
+    const int captured = gemm_is_captured(c, stream);
     device_leave(&c->device, &scope);
     return captured;
 }
@@ -56,6 +56,11 @@ int gemm_demand(jg_context *c, const problem_key *key, const kernel_spec *spec, 
     if (worker_demand(c->worker, spec, wanted, generic_set) == JG_OK) return 1;
     note_dropped(c, key, spec);
     return 0;
+}
+
+void gemm_count_generic(jg_context *c)
+{
+    atomic_fetch_add_explicit(&counts_of_thread(c)->generic, 1, memory_order_relaxed);
 }
 
 HOT static void count_launch(jg_context *c, const lru_entry *entry, const binding *b, recent *mine)
@@ -84,7 +89,7 @@ HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands 
     RETURN_IF_ERROR(device_enter(&c->device, &scope));
     /* A graph needs its kernels for as long as it lives, which nobody tells us. */
     jg_status status = JG_OK;
-    if (!atomic_load_explicit(&b->kernel->kept, memory_order_relaxed) && is_captured(c, stream))
+    if (!atomic_load_explicit(&b->kernel->kept, memory_order_relaxed) && gemm_is_captured(c, stream))
         status = kernels_keep(c, b->entry, &c->captured);
     if (status == JG_OK) status = launch_kernel(&c->device, b->kernel, p, &b->plan, &args, stream);
     device_leave(&c->device, &scope);
@@ -146,7 +151,7 @@ static int may_fall_back(jg_status status)
 /* Brings its own kernel at the price of waiting; where that cannot be made, a generic one from the files serves. */
 static jg_status choose_waiting(jg_context *c, const problem_key *key, choice *ch, jg_source *source)
 {
-    char label[256];
+    char label[JG_PROBLEM_TEXT_BYTES];
     status_text before, failure;
     problem_key_format(key, label, sizeof label);
     status_save(&before);
@@ -193,20 +198,27 @@ static void say_waited(jg_context *c, const char *label, const kernel_spec *spec
                     "generic set (said once)", label, ms, name);
 }
 
+jg_status gemm_obtain_generic(jg_context *c, const problem_key *key, const kernel_spec *spec, const char *label, lru_entry **kernel,
+                              jg_source *source)
+{
+    const double deadline = c->options.deadline_ms, expected = images_expected_ms(c->images), start = clock_now_ms();
+    if (deadline > 0 && expected > deadline) return leave_to_worker(c, key, spec, expected);
+    RETURN_IF_ERROR(kernels_obtain(c, spec, label, EFFORT_COMPILE, kernel, source));
+    RETURN_IF_ERROR(kernels_keep(c, *kernel, &c->generic_resident));
+    say_waited(c, label, spec, *source, clock_now_ms() - start);
+    return JG_OK;
+}
+
 /* Background mode found neither the size's own kernel nor a generic one: the one case in which it waits. */
 static jg_status choose_first_generic(jg_context *c, const problem_key *key, choice *ch, jg_source *source)
 {
-    char label[256];
+    char label[JG_PROBLEM_TEXT_BYTES];
     const plan *wanted = ch->has_generic ? &ch->generic : &ch->own;
-    const double deadline = c->options.deadline_ms, expected = images_expected_ms(c->images), start = clock_now_ms();
-    if (wanted->spec.form != JG_FORM_GENERIC || (deadline > 0 && expected > deadline))
-        return leave_to_worker(c, key, &wanted->spec, expected);
+    if (wanted->spec.form != JG_FORM_GENERIC) return leave_to_worker(c, key, &wanted->spec, images_expected_ms(c->images));
     problem_key_format(key, label, sizeof label);
     ch->chosen = wanted;
-    RETURN_IF_ERROR(kernels_obtain(c, &wanted->spec, label, EFFORT_COMPILE, &ch->kernel, source));
-    RETURN_IF_ERROR(kernels_keep(c, ch->kernel, &c->generic_resident));
+    RETURN_IF_ERROR(gemm_obtain_generic(c, key, &wanted->spec, label, &ch->kernel, source));
     if (ch->has_generic) ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
-    say_waited(c, label, &wanted->spec, *source, clock_now_ms() - start);
     return JG_OK;
 }
 
@@ -275,7 +287,7 @@ static jg_status improve(jg_context *c, const jg_problem *in, const problem_key 
     if (status == JG_OK) {
         lru_release(entry);
     } else if (!jg_status_is_fatal(status)) {
-        char label[256];
+        char label[JG_PROBLEM_TEXT_BYTES];
         problem_key_format(key, label, sizeof label);
         context_log(c, JG_LOG_WARNING, "%s: %s; a generic kernel goes on serving", label, jg_last_error());
         context_trace(c, JG_EVENT_FAIL, key, NULL, 0);

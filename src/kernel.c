@@ -25,7 +25,7 @@ void kernel_encode_key(const kernel_spec *s, kernel_key *key)
     put(key, &at, (uint64_t)s->form << 32 | (uint64_t)s->type_a << 16 | s->type_b);
     put(key, &at, (uint64_t)s->math << 32 | s->fusion);
     put(key, &at, (uint64_t)s->trans_a << 48 | (uint64_t)s->trans_b << 40 | (uint64_t)s->vec_a << 32 |
-                      (uint64_t)s->vec_b << 24 | (uint64_t)s->vec_c << 16 | s->single);
+                      (uint64_t)s->vec_b << 24 | (uint64_t)s->vec_c << 16 | (uint64_t)s->grouped << 8 | s->single);
     put(key, &at, (uint64_t)s->tile.m << 32 | s->tile.n);
     put(key, &at, (uint64_t)s->tile.k << 32 | s->tile.stages);
     put(key, &at, (uint64_t)s->tile.warp_m << 32 | s->tile.warp_n);
@@ -74,6 +74,7 @@ void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
     if (s->vec_a == SPEC_ARGUMENT) text_append(name, size, &n, "_ax");
     else if (s->vec_a == s->vec_b) text_append(name, size, &n, "_a%d", s->vec_a);
     else text_append(name, size, &n, "_a%d_%d", s->vec_a, s->vec_b);
+    if (s->grouped) text_append(name, size, &n, "_g%d", KERNEL_GROUP);
     if (s->form == JG_FORM_GENERIC) return;
     char x[3][24];
     text_append(name, size, &n, "_m%sn%sk%s", size_text(s->m, x[0]), size_text(s->n, x[1]), size_text(s->k, x[2]));
@@ -114,6 +115,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
         {"JG_FUSION", s->fusion, s->fusion == SPEC_FUSION_ARGUMENT},
         {"JG_VEC_C", s->vec_c, s->vec_c == SPEC_ARGUMENT},
         {"JG_SINGLE", 1, !s->single},
+        {"JG_GROUPED", KERNEL_GROUP, !s->grouped},
         {"JG_M", s->m, !s->m},
         {"JG_N", s->n, !s->n},
         {"JG_K", s->k, !s->k},

@@ -14,6 +14,9 @@
 #define KERNEL_KEY_BYTES 144
 #define KERNEL_NAME_BYTES 192
 
+/* Products that fit the parameters of a grouped kernel: 4 KiB on any driver. */
+#define KERNEL_GROUP 60
+
 enum { FAMILY_SIMT = 1, FAMILY_MMA = 2, FAMILY_TF32 = 3 };
 #define LAST_FAMILY FAMILY_TF32
 
@@ -49,6 +52,7 @@ typedef struct kernel_spec {
     uint8_t vec_a, vec_b;       /* bytes of a load: 16, 8, 4, SPEC_GATHER, or SPEC_ARGUMENT */
     uint8_t vec_c;              /* 1 if four neighbours of C may be stored at once, 0, or SPEC_ARGUMENT */
     uint8_t single;             /* 1 if the batch is known to be one item */
+    uint8_t grouped;            /* 1: a generic kernel that takes many products, KERNEL_GROUP of them (grouped.c) */
     tile tile;
     uint32_t fusion;            /* or SPEC_FUSION_ARGUMENT */
     /* 0: a launch argument, as all are in generic form. No constant is 0: an empty product has no kernel, a leading dimension

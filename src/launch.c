@@ -114,22 +114,27 @@ static unsigned describe_fused(const problem *p, const launch_args *args, swgpu_
     return count;
 }
 
-/* Tells the software GPU what the launch may touch, so that it can tell an element from what lies between rows. */
-static void describe(const driver *d, const problem *p, const launch_args *args)
+unsigned launch_describe(const problem *p, const launch_args *args, swgpu_operand *out)
 {
     const int trans_a = p->op_a == JG_T, trans_b = p->op_b == JG_T;
     const uint64_t m = args->m, n = args->n, k = args->k, items = args->batch;
-    swgpu_operand all[3 + 8];
     unsigned count = 0;
     /* alpha = 0 reads neither A nor B. */
     if (args->alpha != 0.0f) {
-        all[count++] = matrix("A", args->a, (jg_type)p->type_a, trans_a ? k : m, trans_a ? m : k, p->lda, items, p->stride_a);
-        all[count++] = matrix("B", args->b, (jg_type)p->type_b, trans_b ? n : k, trans_b ? k : n, p->ldb, items, p->stride_b);
+        out[count++] = matrix("A", args->a, (jg_type)p->type_a, trans_a ? k : m, trans_a ? m : k, p->lda, items, p->stride_a);
+        out[count++] = matrix("B", args->b, (jg_type)p->type_b, trans_b ? n : k, trans_b ? k : n, p->ldb, items, p->stride_b);
     }
-    all[count] = matrix("C", args->c, (jg_type)p->type_c, m, n, p->ldc, items, p->stride_c);
-    all[count++].writable = SWGPU_WRITABLE_APART;
-    count += describe_fused(p, args, &all[count]);
-    d->describe(all, count, m * n * k * items);
+    out[count] = matrix("C", args->c, (jg_type)p->type_c, m, n, p->ldc, items, p->stride_c);
+    out[count++].writable = SWGPU_WRITABLE_APART;
+    return count + describe_fused(p, args, &out[count]);
+}
+
+/* So that it can tell an element from what lies between rows. */
+static void describe(const driver *d, const problem *p, const launch_args *args)
+{
+    swgpu_operand all[LAUNCH_MAX_DESCRIBED];
+    const unsigned count = launch_describe(p, args, all);
+    d->describe(all, count, (uint64_t)args->m * args->n * args->k * args->batch);
 }
 
 HOT jg_status launch_kernel(const device *dev, const loaded_kernel *kernel, const problem *p, const plan *chosen, launch_args *args,

@@ -327,22 +327,26 @@ static const struct {
     uint32_t flag;
     plan_class what;
 } classes[] = {
-    {JG_RESIDENT_F32, {JG_F32, JG_F32, JG_MATH_DEFAULT}},   {JG_RESIDENT_F16, {JG_F16, JG_F16, JG_MATH_DEFAULT}},
-    {JG_RESIDENT_BF16, {JG_BF16, JG_BF16, JG_MATH_DEFAULT}}, {JG_RESIDENT_S8, {JG_S8, JG_S8, JG_MATH_DEFAULT}},
-    {JG_RESIDENT_U8, {JG_U8, JG_S8, JG_MATH_DEFAULT}},       {JG_RESIDENT_U8, {JG_S8, JG_U8, JG_MATH_DEFAULT}},
-    {JG_RESIDENT_S4, {JG_S4, JG_S4, JG_MATH_DEFAULT}},       {JG_RESIDENT_E4M3, {JG_E4M3, JG_E4M3, JG_MATH_DEFAULT}},
-    {JG_RESIDENT_TF32, {JG_F32, JG_F32, JG_MATH_TF32}},      {JG_RESIDENT_3XTF32, {JG_F32, JG_F32, JG_MATH_F32_3XTF32}},
+    {JG_RESIDENT_F32, {JG_F32, JG_F32, JG_MATH_DEFAULT, 0}},   {JG_RESIDENT_F16, {JG_F16, JG_F16, JG_MATH_DEFAULT, 0}},
+    {JG_RESIDENT_BF16, {JG_BF16, JG_BF16, JG_MATH_DEFAULT, 0}}, {JG_RESIDENT_S8, {JG_S8, JG_S8, JG_MATH_DEFAULT, 0}},
+    {JG_RESIDENT_U8, {JG_U8, JG_S8, JG_MATH_DEFAULT, 0}},       {JG_RESIDENT_U8, {JG_S8, JG_U8, JG_MATH_DEFAULT, 0}},
+    {JG_RESIDENT_S4, {JG_S4, JG_S4, JG_MATH_DEFAULT, 0}},       {JG_RESIDENT_E4M3, {JG_E4M3, JG_E4M3, JG_MATH_DEFAULT, 0}},
+    {JG_RESIDENT_TF32, {JG_F32, JG_F32, JG_MATH_TF32, 0}},      {JG_RESIDENT_3XTF32, {JG_F32, JG_F32, JG_MATH_F32_3XTF32, 0}},
 };
 
 void plan_each_resident(uint32_t flags, void (*visit)(void *user, const plan_class *what), void *user)
 {
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (flags & classes[i].flag) visit(user, &classes[i].what);
+        for (unsigned grouped = 0; grouped <= ((flags & JG_RESIDENT_GROUPED) != 0); grouped++) {
+            plan_class what = classes[i].what;
+            what.grouped = (uint8_t)grouped;
+            if (flags & classes[i].flag) visit(user, &what);
+        }
 }
 
 plan_class plan_class_of(const problem *p)
 {
-    return (plan_class){p->type_a, p->type_b, p->math};
+    return (plan_class){p->type_a, p->type_b, p->math, 0};
 }
 
 void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(void *user, const kernel_spec *spec), void *user)
@@ -362,6 +366,7 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
             if (!(row->flags & (vector ? TILE_GENERIC : TILE_GENERIC_GATHER))) continue;
             plan c = {.spec = generic_spec(family, a->number, &p, row, vector)};
             char reason[160];
+            c.spec.grouped = what->grouped;
             plan_complete(&p, l, &c);
             if (plan_is_legal(&p, l, &c, c.shared_bytes, reason, sizeof reason)) visit(user, &c.spec);
         }

@@ -59,15 +59,16 @@ int plan_occupancy(const limits *limits, int threads, int registers, int shared_
 typedef struct plan_class {
     uint8_t type_a, type_b; /* jg_type, in canonical order */
     uint8_t math;           /* a JG_MATH_ mode and flags */
+    uint8_t grouped;        /* the kernels of grouped calls */
 } plan_class;
 
 plan_class plan_class_of(const problem *p);
 
 #define PLAN_RESIDENT_ALL                                                                                                  \
     (JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16 | JG_RESIDENT_S8 | JG_RESIDENT_U8 | JG_RESIDENT_S4 | JG_RESIDENT_E4M3 | \
-     JG_RESIDENT_TF32 | JG_RESIDENT_3XTF32)
+     JG_RESIDENT_TF32 | JG_RESIDENT_3XTF32 | JG_RESIDENT_GROUPED)
 
-/* The classes that JG_RESIDENT_ flags stand for. */
+/* The classes that JG_RESIDENT_ flags stand for: with JG_RESIDENT_GROUPED each type's kernels of grouped calls too. */
 void plan_each_resident(uint32_t flags, void (*visit)(void *user, const plan_class *what), void *user);
 
 /* The generic set of a class: calls visit for each kernel; for none where the architecture cannot do it. */

@@ -23,9 +23,9 @@
             ".popsection\n");                                            \
     extern const char symbol[] __attribute__((visibility("hidden")))
 
-EMBED(jg_template_simt, PART("quads.cuh") PART("simt.cu"));
-EMBED(jg_template_mma, PART("fragments.cuh") PART("mma.cu"));
-EMBED(jg_template_tf32, PART("quads.cuh") PART("fragments.cuh") PART("tf32.cu"));
+EMBED(jg_template_simt, PART("quads.cuh") PART("simt.cu") PART("entry.cuh"));
+EMBED(jg_template_mma, PART("fragments.cuh") PART("mma.cu") PART("entry.cuh"));
+EMBED(jg_template_tf32, PART("quads.cuh") PART("fragments.cuh") PART("tf32.cu") PART("entry.cuh"));
 
 static pthread_once_t digest_once = PTHREAD_ONCE_INIT;
 static uint64_t digests[LAST_FAMILY + 1];

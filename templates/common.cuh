@@ -1,7 +1,8 @@
 // Shared by every kernel family: the launch arguments, and the sizes and choices that are each a launch parameter or a constant
 // (in a generic kernel nearly all are launch parameters).
 //
-// The library renders a kernel as: #define lines + this file + numbers.cuh + elements.cuh + epilogue.cuh + one family's files.
+// The library renders a kernel as: #define lines + this file + numbers.cuh + elements.cuh + epilogue.cuh + one family's files +
+// entry.cuh.
 // README.md explains every macro. Nothing may be #included: compile time, and devices without CUDA headers.
 
 typedef unsigned char u8;

@@ -81,8 +81,9 @@ __device__ __forceinline__ void write_back(const jg_args &args, const output &ou
 }
 
 // Computes the tile of block `block` of one item.
-__device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, value_t *shared)
+__device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, u8 *buffer)
 {
+    value_t *shared = (value_t *)buffer;
     u32 tile_m, tile_n;
     tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
@@ -126,13 +127,4 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         }
     }
     write_back(args, output_of_item(args, item), sums, m0 + thread_m, n0 + thread_n);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
-{
-    extern __shared__ __align__(128) value_t buffer[];
-    for (u32 item = FIRST_ITEM; item < ITEMS; item += gridDim.y) {
-        multiply_item(args, blockIdx.x, item, buffer);
-        __syncthreads();  // the next item reuses the buffers
-    }
 }

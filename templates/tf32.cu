@@ -81,8 +81,9 @@ __device__ __forceinline__ void multiply_step(fragment_row (&sums)[FRAGS_M], con
 }
 
 // Computes the tile of block `block` of one item.
-__device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, float *shared)
+__device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, u8 *buffer)
 {
+    float *shared = (float *)buffer;
     u32 tile_m, tile_n;
     tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
@@ -122,13 +123,4 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     }
     const u32 slab = (u32)__cvta_generic_to_shared(shared) + warp * SLAB_BYTES;
     write_back(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, slab, lane);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
-{
-    extern __shared__ __align__(128) float buffer[];
-    for (u32 item = FIRST_ITEM; item < ITEMS; item += gridDim.y) {
-        multiply_item(args, blockIdx.x, item, buffer);
-        __syncthreads();  // the next item reuses the buffers
-    }
 }

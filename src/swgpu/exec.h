@@ -102,7 +102,7 @@ typedef struct operand_region {
     uint8_t writable;
 } operand_region;
 
-#define MAX_REGIONS 8
+#define MAX_REGIONS 320 /* a grouped launch has five for each of 60 products */
 
 /* What a warp may run before it counts as endless: minutes of simulation. */
 #define INSTRUCTION_LIMIT (1ull << 31)
