@@ -12,7 +12,7 @@
 //
 // The polynomials are minimax fits of the relative error of the function's result (Remez' exchange in double precision), made
 // again after each coefficient, from the lowest power on, was rounded to float32. "off by" is that error before the roundings of
-// its evaluation; errors of whole functions are the largest found against double precision, over all floats.
+// its evaluation. "Error" is the largest of the whole function, in units in the last place, over all floats.
 
 JG_FN float jg_from_e4m3(u32 bits)
 {
@@ -90,7 +90,7 @@ JG_FN int jg_to_u8(float x)
 }
 
 // e^x = 2^n e^r, n the nearest whole number to x / ln 2, and e^r = 1 + r + r^2 q(r), q off by 2^-26.2. 2^n is applied in two
-// steps, neither of which can be out of range, so that denormals are rounded once.
+// steps, neither of which can be out of range, so that denormals are rounded once. Error 1.01.
 JG_FN float jg_exp(float x)
 {
     // Beyond these bounds all are 0 and infinity. NaN passes.
@@ -113,7 +113,7 @@ JG_FN float jg_exp(float x)
     return JG_MUL(q, JG_FLOAT((whole - half + 127u) << 23));
 }
 
-// Up to 0.55: x + x^3 p(x^2), p off by 2^-24.7. Above: 1 - 2 / (e^2x + 1).
+// Up to 0.55: x + x^3 p(x^2), p off by 2^-24.7. Above: 1 - 2 / (e^2x + 1). Error 1.56.
 JG_FN float jg_tanh(float x)
 {
     const u32 sign = JG_BITS(x) & 0x80000000u;
@@ -127,7 +127,7 @@ JG_FN float jg_tanh(float x)
     return JG_FLOAT(JG_BITS(size < 0.55f ? p : large) | sign);
 }
 
-// Up to 0.875: x + x p(x^2), p off by 2^-26. Above: 1 - e^(-x - x p(x)), p off by 2^-28.2; from 4 on that is 1.
+// Up to 0.875: x + x p(x^2), p off by 2^-26. Above: 1 - e^(-x - x p(x)), p off by 2^-28.2; from 4 on that is 1. Error 1.02.
 JG_FN float jg_erf(float x)
 {
     const u32 sign = JG_BITS(x) & 0x80000000u;
@@ -152,7 +152,7 @@ JG_FN float jg_erf(float x)
     return JG_FLOAT(JG_BITS(is_small ? small : large) | sign);
 }
 
-// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, so that its relative error is small there too.
+// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, so that its relative error is small there too. Error 2.41.
 JG_FN float jg_sigmoid(float x)
 {
     const float e = jg_exp(JG_FLOAT(JG_BITS(x) | 0x80000000u));

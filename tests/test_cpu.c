@@ -23,7 +23,9 @@ static void run_on(const jg_problem *in, const void *a, const void *b, void *c, 
 {
     problem p;
     if (problem_canonicalise(in, &p)) fail_msg("%s", jg_last_error());
-    assert_int_equal(cpu_gemm(&p, p.swapped ? b : a, p.swapped ? a : b, c, alpha, beta), JG_OK);
+    const jg_operands given = {.a = a, .b = b, .c = c, .alpha = &alpha, .beta = &beta};
+    const operands o = operands_canonicalise(&p, &given);
+    assert_int_equal(cpu_gemm(&p, &o), JG_OK);
 }
 
 static void run(reference *ref, float alpha, float beta)
