@@ -6,9 +6,9 @@
 //     JG_FMA(a, b, c)  JG_MUL(a, b)  JG_ADD(a, b)  JG_DIV(a, b)     float32, rounded to nearest even
 //     JG_BITS(x)  JG_FLOAT(bits)                a float's bits as u32, and back
 //     u32                                       unsigned, 32 bits
-// The four operations may flush denormal inputs and results (JG_MATH_FLUSH): no result depends on an intermediate denormal but
-// by being flushed as well. Nothing here calls a library or uses an approximate instruction, shifts are by constants, and most
-// decisions are selects.
+// The four operations may flush denormal inputs and results (JG_MATH_FLUSH). That changes no result but those that come of a
+// denormal argument, are denormal, or are multiples of a sigmoid that is. Nothing here calls a library or uses an approximate
+// instruction, shifts are by constants, and most decisions are selects.
 //
 // The polynomials are minimax fits of the relative error of the function's result (Remez' exchange in double precision), made
 // again after each coefficient, from the lowest power on, was rounded to float32. "off by" is that error before the roundings of
