@@ -72,7 +72,7 @@ $(BUILD)/obj/src/template.o: $(wildcard templates/*.cu templates/*.cuh)
 $(BUILD)/obj/tools/bench_suites.o: $(wildcard tests/shapes/*.txt)
 # Numbers of the cpu device must not depend on the compiler's taste for contraction.
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/cpu*.c)): CFLAGS += -O3 -ffp-contract=off
-$(BUILD)/obj/tests/test_numbers.o: CFLAGS += -O2 -ffp-contract=off
+$(foreach t,numbers cpu cpu_types cpu_epilogue,$(BUILD)/obj/tests/test_$(t).o): CFLAGS += -O2 -ffp-contract=off
 $(BUILD)/obj/tests/reference.o: CFLAGS += -O3
 
 # Rounding is part of what is computed: no contraction, and no errno in the way of vector instructions. Vectors are only

@@ -28,17 +28,27 @@ static float add(int flushes, float a, float b)
     return flushes ? cpu_flush_add(a, b) : a + b;
 }
 
-/* What each sum is multiplied by. */
+static void multiply_all(int flushes, float factor, int count, float *x)
+{
+    for (int s = 0; s < count; s++) x[s] = multiply(flushes, x[s], factor);
+}
+
+static void add_to_all(int flushes, float term, int count, float *x)
+{
+    for (int s = 0; s < count; s++) x[s] = add(flushes, x[s], term);
+}
+
+/* What each sum is multiplied by: alpha, scale, scale_m and scale_n, from left to right. Where the problem is swapped, the
+ * caller's M is our N, and comes first nevertheless. */
 static void make_factors(const cpu_epilogue *e, int64_t i, int64_t j, int count, float *f)
 {
-    const int flushes = is_flushing(e);
-    const unsigned flags = e->p->epilogue;
-    float factor = e->alpha;
-    if (flags & JG_EPILOGUE_SCALE) factor = multiply(flushes, factor, e->fused.scale[0]);
-    if (flags & JG_EPILOGUE_SCALE_M) factor = multiply(flushes, factor, e->fused.scale_m[i]);
+    const int flushes = is_flushing(e), by_row = (e->p->epilogue & JG_EPILOGUE_SCALE_M) != 0;
+    const float factor = e->p->epilogue & JG_EPILOGUE_SCALE ? multiply(flushes, e->alpha, e->fused.scale[0]) : e->alpha;
     for (int s = 0; s < count; s++) f[s] = factor;
-    if (flags & JG_EPILOGUE_SCALE_N)
-        for (int s = 0; s < count; s++) f[s] = multiply(flushes, factor, e->fused.scale_n[j + s]);
+    if (by_row && !e->p->swapped) multiply_all(flushes, e->fused.scale_m[i], count, f);
+    if (e->p->epilogue & JG_EPILOGUE_SCALE_N)
+        for (int s = 0; s < count; s++) f[s] = multiply(flushes, f[s], e->fused.scale_n[j + s]);
+    if (by_row && e->p->swapped) multiply_all(flushes, e->fused.scale_m[i], count, f);
 }
 
 FOR_EACH_PROCESSOR
@@ -64,19 +74,19 @@ static void add_scaled(const cpu_epilogue *e, int count, const float *f, const f
     }
 }
 
+/* The caller's bias_m, then bias_n, as make_factors. */
 static void add_biases(const cpu_epilogue *e, int64_t i, int64_t j, int count, float *x)
 {
-    const int flushes = is_flushing(e);
+    const int flushes = is_flushing(e), by_row = (e->p->epilogue & JG_EPILOGUE_BIAS_M) != 0;
     const jg_type type = (jg_type)e->p->type_bias;
-    float bias[CPU_ROW];
-    if (e->p->epilogue & JG_EPILOGUE_BIAS_M) {
-        cpu_read(type, 0, e->fused.bias_m, i, 1, 1, bias);
-        for (int s = 0; s < count; s++) x[s] = add(flushes, x[s], bias[0]);
-    }
+    float of_row = 0, bias[CPU_ROW];
+    if (by_row) cpu_read(type, 0, e->fused.bias_m, i, 1, 1, &of_row);
+    if (by_row && !e->p->swapped) add_to_all(flushes, of_row, count, x);
     if (e->p->epilogue & JG_EPILOGUE_BIAS_N) {
         cpu_read(type, 0, e->fused.bias_n, j, 1, count, bias);
         for (int s = 0; s < count; s++) x[s] = add(flushes, x[s], bias[s]);
     }
+    if (by_row && e->p->swapped) add_to_all(flushes, of_row, count, x);
 }
 
 static void add_residual(const cpu_epilogue *e, int64_t item, int64_t i, int64_t j, int count, float *x)
