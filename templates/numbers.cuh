@@ -34,8 +34,9 @@ JG_FN float jg_from_e5m2(u32 bits)
     return JG_FLOAT(value | sign);
 }
 
-// To e4m3 and e5m2 as cvt.rn.satfinite does it: nearest even; what is too large, infinity too, is the largest number, and every
-// NaN is 0x7f, with its sign. Adding the float whose last place is the unit of the denormals leaves their number in its low bits.
+// To e4m3 and e5m2 as cvt.rn.satfinite does it: nearest even; what is too large, infinity too, is the largest number. Every NaN is
+// 0x7f, whatever its sign, since processors differ in the sign of a NaN that they computed. Adding the float whose last place is
+// the unit of the denormals leaves their number in its low bits.
 JG_FN u32 jg_to_e4m3(float x)
 {
     const u32 bits = JG_BITS(x), magnitude = bits & 0x7fffffffu, sign = bits >> 24 & 0x80u;
@@ -43,8 +44,7 @@ JG_FN u32 jg_to_e4m3(float x)
     u32 value = (magnitude - (120u << 23) + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20;
     value = value > 0x7eu ? 0x7eu : value;
     value = magnitude < 0x3c800000u ? denormal : value; // 2^-6
-    value = magnitude > 0x7f800000u ? 0x7fu : value;
-    return value | sign;
+    return magnitude > 0x7f800000u ? 0x7fu : value | sign;
 }
 
 JG_FN u32 jg_to_e5m2(float x)
@@ -54,8 +54,7 @@ JG_FN u32 jg_to_e5m2(float x)
     u32 value = (magnitude - (112u << 23) + 0xfffffu + (magnitude >> 21 & 1u)) >> 21;
     value = value > 0x7bu ? 0x7bu : value;
     value = magnitude < 0x38800000u ? denormal : value; // 2^-14
-    value = magnitude > 0x7f800000u ? 0x7fu : value;
-    return value | sign;
+    return magnitude > 0x7f800000u ? 0x7fu : value | sign;
 }
 
 // To integers: nearest even, saturating, 0 for NaN. Below 2^23, adding 2^23 rounds to a whole number; above, all are whole.

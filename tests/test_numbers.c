@@ -69,9 +69,10 @@ static void check_narrow(size_t t, float x)
 {
     const u32 got = types[t].narrow(x), expected = oracle_round(types[t].type, x);
     const u32 half = 1u << (oracle_types[types[t].type].bits - 1);
-    if (got == expected) return;
-    /* Of a NaN of 16 bits the payload is free. */
+    if (got == expected && !isnan(x)) return;
+    /* Of a NaN of 16 bits the payload is free; that of 8 has no sign. */
     const oracle_type *type = &oracle_types[types[t].type];
+    if (isnan(x) && type->bits != 16 && got == (type->exponent ? 0x7f : 0)) return;
     if (isnan(x) && type->bits == 16 && (got & half) == (expected & half) && isnan(oracle_value(types[t].type, got))) return;
     fail_msg("%s of %a is 0x%x, not 0x%x", type->name, (double)x, got, expected);
 }
