@@ -41,6 +41,8 @@ EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
 TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c tests/fill_*.c),$(wildcard tests/*.c)))
 
+REFERENCE_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/reference*.c))
+
 # Tests see the library's internals, so they link its objects; programs link the library.
 STATIC := $(BUILD)/lib/libjitgemm.a
 SHARED := $(BUILD)/lib/libjitgemm.so.$(VERSION)
@@ -74,6 +76,8 @@ $(BUILD)/obj/tools/bench_suites.o: $(wildcard tests/shapes/*.txt)
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/cpu*.c)): CFLAGS += -O3 -ffp-contract=off
 $(foreach t,numbers cpu cpu_types cpu_epilogue,$(BUILD)/obj/tests/test_$(t).o): CFLAGS += -O2 -ffp-contract=off
 $(BUILD)/obj/tests/reference.o: CFLAGS += -O3
+# Each of its operations is a rounding that JG_MATH_STRICT promises.
+$(BUILD)/obj/tests/reference_strict.o: CFLAGS += -ffp-contract=off
 
 # Rounding is part of what is computed: no contraction, and no errno in the way of vector instructions. Vectors are only
 # passed to inlined functions, so how a call would pass them does not matter; the thread sanitizer does not know fences.
@@ -131,7 +135,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # The demo checks its results with the tests' oracle and reads the tests' shapes.
-$(BUILD)/examples/10_demo: $(BUILD)/obj/tests/reference.o $(BUILD)/obj/tools/sizelist.o $(BUILD)/obj/tools/progress.o
+$(BUILD)/examples/10_demo: $(REFERENCE_OBJ) $(BUILD)/obj/tools/sizelist.o $(BUILD)/obj/tools/progress.o
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
 	@mkdir -p $(@D)

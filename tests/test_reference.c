@@ -26,16 +26,16 @@ static void product_by_hand_in_every_layout(void **state)
         jg_problem p = {.m = 2, .n = 2, .k = 3, .op_a = layout & 1, .op_b = layout >> 1 & 1, .order = layout >> 2 & 1};
         if (layout & 8) p.lda = p.ldb = p.ldc = 5;
         reference ref;
-        double r[4], s[4];
+        double r[4], error[4];
         reference_make(&ref, &p, REFERENCE_ONES, 0, 1);
         set_all(&ref.a, 0, a_2x3);
         set_all(&ref.b, 0, b_3x2);
         set_all(&ref.c, 0, c_2x2);
         reference_snapshot(&ref);
-        reference_product(&ref, 0, -2, 10, r, s);
-        for (int e = 0; e < 4; e++) {
-            assert_true(r[e] == -2 * ab_2x2[e] + 10 * c_2x2[e]);
-            assert_true(s[e] == 2 * ab_2x2[e] + 10 * fabs(c_2x2[e]));
+        reference_product(&ref, 0, -2, 10, r, error);
+        for (int x = 0; x < 4; x++) {
+            assert_true(r[x] == -2 * ab_2x2[x] + 10 * c_2x2[x]);
+            assert_true(fabs(error[x] - 8 * 0x1p-23 * (2 * ab_2x2[x] + 10 * fabs(c_2x2[x]))) < 0x1p-140);
         }
         reference_free(&ref);
     }
@@ -109,13 +109,13 @@ static void shared_matrix_serves_every_item(void **state)
     (void)state;
     jg_problem p = {.m = 2, .n = 2, .k = 3, .batch = 3, .stride_b = 6, .stride_c = 4};
     reference ref;
-    double r[4], s[4];
+    double r[4], error[4];
     reference_make(&ref, &p, REFERENCE_ONES, 0, 1);
     set_all(&ref.a, 0, a_2x3);
     set_all(&ref.b, 2, b_3x2);
-    reference_product(&ref, 2, 1, 0, r, s);
+    reference_product(&ref, 2, 1, 0, r, error);
     for (int e = 0; e < 4; e++) assert_true(r[e] == ab_2x2[e]);
-    reference_product(&ref, 1, 1, 0, r, s);
+    reference_product(&ref, 1, 1, 0, r, error);
     assert_true(r[0] == 6 && r[2] == 15);
     reference_free(&ref);
 }
@@ -125,16 +125,16 @@ static void unread_operands_do_not_matter(void **state)
     (void)state;
     jg_problem p = {.m = 2, .n = 2, .k = 3};
     reference ref;
-    double r[4], s[4];
+    double r[4], error[4];
     reference_make(&ref, &p, REFERENCE_ONES, 0, 1);
     reference_poison(&ref.c);
     reference_snapshot(&ref);
-    reference_product(&ref, 0, 1, 0, r, s);
+    reference_product(&ref, 0, 1, 0, r, error);
     assert_true(r[3] == 3);
-    reference_product(&ref, 0, 1, 1, r, s);
+    reference_product(&ref, 0, 1, 1, r, error);
     assert_true(isnan(r[3]));
     reference_poison(&ref.a);
-    reference_product(&ref, 0, 0, 0, r, s);
+    reference_product(&ref, 0, 0, 0, r, error);
     assert_true(r[3] == 0);
     reference_free(&ref);
 }
@@ -143,12 +143,12 @@ static void unread_operands_do_not_matter(void **state)
 static void make_right(reference *ref, jg_type type_c)
 {
     jg_problem p = {.m = 3, .n = 5, .k = 7, .batch = 2, .type_a = type_c, .ldc = 8};
-    double r[15], s[15];
+    double r[15], error[15];
     reference_pack(&p);
     p.stride_c += 3;
     reference_make(ref, &p, REFERENCE_UNIFORM, 4, 7);
     for (int64_t item = 0; item < 2; item++) {
-        reference_product(ref, item, 1.5f, 0.5f, r, s);
+        reference_product(ref, item, 1.5f, 0.5f, r, error);
         set_all(&ref->c, item, r);
     }
 }

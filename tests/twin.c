@@ -1,15 +1,16 @@
 /* The software GPU beside a GPU: runs the same product, compares the bits. */
 #include "twin.h"
+#include "on_device.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_BYTES ((size_t)160 << 20)
+#define ARENA_BYTES ((size_t)480 << 20)
 
 static jg_context *twin;
-static void *arena[3];
+static void *arena;
 
 typedef struct tally {
     long products;
@@ -32,15 +33,13 @@ int twin_open(int arch)
     const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu",
                                 .memory_max_kernels = 100000};
     if (jg_open(&options, &twin) != JG_OK) return -1;
-    for (int i = 0; i < 3; i++)
-        if (jg_alloc(twin, JG_DEVICE_MEMORY, ARENA_BYTES, &arena[i]) != JG_OK) return -1;
-    return 0;
+    return jg_alloc(twin, JG_DEVICE_MEMORY, ARENA_BYTES, &arena) == JG_OK ? 0 : -1;
 }
 
 void twin_close(void)
 {
     if (!twin) return;
-    for (int i = 0; i < 3; i++) jg_free(twin, JG_DEVICE_MEMORY, arena[i]);
+    jg_free(twin, JG_DEVICE_MEMORY, arena);
     jg_close(twin);
     twin = NULL;
 }
@@ -53,48 +52,47 @@ int twin_is_open(void)
 /* Computes the problem of ref; its C block goes to out. */
 static jg_status run(const reference *ref, float alpha, float beta, unsigned char *out)
 {
-    const reference_matrix *x[3] = {&ref->a, &ref->b, &ref->c};
-    for (int i = 0; i < 3; i++) {
-        jg_status status = jg_copy(twin, arena[i], i == 2 ? ref->before : x[i]->block, x[i]->block_bytes);
-        if (status != JG_OK) return status;
-    }
-    const jg_operands data = {.a = (char *)arena[0] + ref->a.offset_bytes, .b = (char *)arena[1] + ref->b.offset_bytes,
-                              .c = (char *)arena[2] + ref->c.offset_bytes, .alpha = &alpha, .beta = &beta};
-    jg_status status = jg_gemm(twin, &ref->problem, &data);
+    jg_operands data;
+    jg_status status = on_device_upload(twin, arena, ARENA_BYTES, ref, &alpha, &beta, &data);
+    if (status == JG_OK) status = jg_gemm(twin, &ref->problem, &data);
     if (status == JG_OK) status = jg_synchronize(twin, NULL);
-    return status == JG_OK ? jg_copy(twin, out, arena[2], ref->c.block_bytes) : status;
+    return status == JG_OK ? on_device_download(twin, &data, ref, out) : status;
 }
 
-static size_t element_bytes(const reference *ref)
+/* What one unit in the last place is of a value, at most; 1 for integers. */
+static double last_place(jg_type type, double value)
 {
-    return ref->c.type == JG_F32 ? 4 : 2;
+    switch (type) {
+    case JG_F32: return fabs(value) * 0x1p-23;
+    case JG_F16: return fabs(value) * 0x1p-10;
+    case JG_BF16: return fabs(value) * 0x1p-7;
+    case JG_E4M3: return fabs(value) * 0x1p-3;
+    case JG_E5M2: return fabs(value) * 0x1p-2;
+    default: return 1;
+    }
 }
 
 /* Goes through the elements that differ. The bound is that of float32 sums in any order, and one place of C's type. */
 static void measure(const reference *ref, const unsigned char *other, float alpha, float beta, tally *t, double *worst)
 {
     const size_t elements = (size_t)(ref->m * ref->n) + 1;
-    double *r = malloc(elements * sizeof *r), *s = malloc(elements * sizeof *s);
+    double *r = malloc(elements * sizeof *r), *e = malloc(elements * sizeof *e);
     reference copy = *ref;
-    if (!r || !s) abort();
+    if (!r || !e) abort();
     copy.c.block = (unsigned char *)other;
     for (int64_t item = 0; item < ref->batch; item++) {
-        reference_product(ref, item, alpha, beta, r, s);
-        for (int64_t e = 0; e < ref->m * ref->n; e++) {
-            const int64_t i = e / ref->n, j = e % ref->n;
-            const size_t element = (size_t)(item * ref->c.stride + i * ref->c.row_step + j * ref->c.col_step);
-            const size_t at = ref->c.offset_bytes + element * element_bytes(ref);
-            if (memcmp(ref->c.block + at, other + at, element_bytes(ref)) == 0) continue;
+        reference_product(ref, item, alpha, beta, r, e);
+        for (int64_t at = 0; at < ref->m * ref->n; at++) {
+            const int64_t i = at / ref->n, j = at % ref->n;
+            if (reference_get_bits(&ref->c, item, i, j) == reference_get_bits(&copy.c, item, i, j)) continue;
             const double difference = fabs(reference_get(&ref->c, item, i, j) - reference_get(&copy.c, item, i, j));
-            const double last_place = ref->c.type == JG_F32 ? 0x1p-23 : ref->c.type == JG_F16 ? 0x1p-10 : 0x1p-7;
-            const double bound = (double)(ref->k > 8 ? ref->k : 8) * 0x1p-23 * s[e] + fabs(r[e]) * last_place;
-            const double ratio = difference / bound;
+            const double ratio = difference / (e[at] + last_place(ref->c.type, r[at]));
             t->different++;
             if (!(ratio <= *worst)) *worst = ratio;
         }
     }
     free(r);
-    free(s);
+    free(e);
 }
 
 int twin_compare(const reference *ref, float alpha, float beta, int exact, char *text, size_t size)
