@@ -4,18 +4,39 @@
 #include <math.h>
 #include <stdlib.h>
 
-static float sum_of(const reference *ref, int64_t item, int64_t i, int64_t j)
+/* One item's A and B, as they are multiplied: m x k and k x n. */
+typedef struct factors {
+    float *a, *b;
+} factors;
+
+static factors read_factors(const reference *ref, int64_t item)
 {
+    factors f = {reference_must(malloc((size_t)(ref->m * ref->k + 1) * sizeof(float))),
+                 reference_must(malloc((size_t)(ref->k * ref->n + 1) * sizeof(float)))};
+    for (int64_t i = 0; i < ref->m; i++)
+        for (int64_t k = 0; k < ref->k; k++) f.a[i * ref->k + k] = (float)reference_factor(ref, &ref->a, item, i, k);
+    for (int64_t k = 0; k < ref->k; k++)
+        for (int64_t j = 0; j < ref->n; j++) f.b[k * ref->n + j] = (float)reference_factor(ref, &ref->b, item, k, j);
+    return f;
+}
+
+static void free_factors(factors *f)
+{
+    free(f->a);
+    free(f->b);
+}
+
+static float sum_of(const reference *ref, const factors *f, int64_t i, int64_t j)
+{
+    const float *a = f->a + i * ref->k, *b = f->b + j;
     float sum = 0;
     if (reference_is_integer(ref->a.type) && reference_is_integer(ref->b.type)) {
         double exact = 0;
-        for (int64_t k = 0; k < ref->k; k++) exact +=
-            reference_factor(ref, &ref->a, item, i, k) * reference_factor(ref, &ref->b, item, k, j);
+        for (int64_t k = 0; k < ref->k; k++) exact += (double)a[k] * (double)b[k * ref->n];
         return (float)reference_wrap(exact);
     }
     for (int64_t k = 0; k < ref->k; k++) {
-        const float product =
-            (float)reference_factor(ref, &ref->a, item, i, k) * (float)reference_factor(ref, &ref->b, item, k, j);
+        const float product = a[k] * b[k * ref->n];
         sum = sum + product;
     }
     return sum;
@@ -26,14 +47,14 @@ static float activate(const reference *ref, float x)
     return ref->problem.activation == JG_ACTIVATION_NONE ? x : (float)reference_activation(ref, (double)x);
 }
 
-static float element(const reference *ref, int64_t item, int64_t i, int64_t j, float alpha, float beta)
+static float element(const reference *ref, const factors *in, int64_t item, int64_t i, int64_t j, float alpha, float beta)
 {
     const uint32_t epilogue = ref->problem.epilogue;
     float f = alpha;
     if (epilogue & JG_EPILOGUE_SCALE) f = f * (float)reference_get(&ref->scale, 0, 0, 0);
     if (epilogue & JG_EPILOGUE_SCALE_M) f = f * (float)reference_get(&ref->scale_m, 0, 0, i);
     if (epilogue & JG_EPILOGUE_SCALE_N) f = f * (float)reference_get(&ref->scale_n, 0, 0, j);
-    float x = f * (alpha == 0 ? 0 : sum_of(ref, item, i, j));
+    float x = f * (alpha == 0 ? 0 : sum_of(ref, in, i, j));
     if (beta != 0) {
         const float scaled = beta * (float)reference_before(ref, item, i, j);
         x = x + scaled;
@@ -52,8 +73,10 @@ static float element(const reference *ref, int64_t item, int64_t i, int64_t j, f
 
 void reference_strict_loop(const reference *ref, int64_t item, float alpha, float beta, float *x)
 {
+    factors in = read_factors(ref, item);
     for (int64_t i = 0; i < ref->m; i++)
-        for (int64_t j = 0; j < ref->n; j++) x[i * ref->n + j] = element(ref, item, i, j, alpha, beta);
+        for (int64_t j = 0; j < ref->n; j++) x[i * ref->n + j] = element(ref, &in, item, i, j, alpha, beta);
+    free_factors(&in);
 }
 
 /* Where all is done in int32 the loop's float would round: the exact product has these bits. */
@@ -63,8 +86,23 @@ static void expected(const reference *ref, int64_t item, float alpha, float beta
         reference_product(ref, item, alpha, beta, x, scratch);
         return;
     }
+    factors in = read_factors(ref, item);
     for (int64_t i = 0; i < ref->m; i++)
-        for (int64_t j = 0; j < ref->n; j++) x[i * ref->n + j] = (double)element(ref, item, i, j, alpha, beta);
+        for (int64_t j = 0; j < ref->n; j++) x[i * ref->n + j] = (double)element(ref, &in, item, i, j, alpha, beta);
+    free_factors(&in);
+}
+
+void reference_strict_run(reference *ref, float alpha, float beta)
+{
+    const size_t elements = (size_t)(ref->m * ref->n) + 1;
+    double *x = reference_must(malloc(elements * sizeof *x)), *scratch = reference_must(malloc(elements * sizeof *scratch));
+    for (int64_t item = 0; item < ref->batch; item++) {
+        expected(ref, item, alpha, beta, x, scratch);
+        for (int64_t at = 0; at < ref->m * ref->n; at++)
+            reference_set(&ref->c, item, at / ref->n, at % ref->n, reference_stored(ref, x[at]));
+    }
+    free(x);
+    free(scratch);
 }
 
 int64_t reference_strict_differences(const reference *ref, float alpha, float beta)
