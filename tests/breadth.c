@@ -105,6 +105,22 @@ static int is_listed(const char *list, const char *name)
     return 0;
 }
 
+static int is_wanted_c(const breadth_limits *limits, jg_type type_c)
+{
+    static const char *const names[] = {"default", "f32", "f16", "bf16", "s8", "u8", "s4", "s32", "e4m3", "e5m2"};
+    return !limits->types_c || is_listed(limits->types_c, names[type_c]);
+}
+
+static int is_wanted_pair(const breadth_limits *limits, int pair)
+{
+    return !limits->types || is_listed(limits->types, breadth_pair_names[pair]);
+}
+
+int breadth_is_wanted(const breadth_limits *limits, int pair, jg_type type_c)
+{
+    return is_wanted_pair(limits, pair) && is_wanted_c(limits, type_c);
+}
+
 /* By the header, and so that no factor's level stands where it means nothing. */
 static int is_allowed(const void *user, const int *level)
 {
@@ -112,11 +128,12 @@ static int is_allowed(const void *user, const int *level)
     const int pair = level[PAIR], epilogue = level[EPILOGUE];
     if (pair >= 0) {
         const int weights = is_integer(breadth_pairs[pair][0]) != is_integer(breadth_pairs[pair][1]);
-        if (limits->types && !is_listed(limits->types, breadth_pair_names[pair])) return 0;
+        if (!is_wanted_pair(limits, pair)) return 0;
         if (level[TYPE_C] >= 0 && !breadth_has_c(pair, types_c[level[TYPE_C]])) return 0;
         if (level[MODE] >= 0 && !is_mode_of(modes[level[MODE]], pair)) return 0;
         if (level[GROUPS] > 0 && !weights) return 0;
     }
+    if (level[TYPE_C] >= 0 && !is_wanted_c(limits, types_c[level[TYPE_C]])) return 0;
     if (epilogue >= 0) {
         if (level[TYPE_BIAS] > 0 && !(epilogues[epilogue] & BIASES)) return 0;
         if (level[RESIDUAL] > 0 && !(epilogues[epilogue] & RESIDUALS)) return 0;

@@ -25,10 +25,12 @@ typedef struct breadth_row {
 
 /* What of it is asked for: zero for all. */
 typedef struct breadth_limits {
-    const char *types; /* pairs by their names, e.g. "f32.f32,f16.s8"; null: all */
-    int plain;         /* nothing fused in, and no other math than the default */
+    const char *types;   /* pairs by their names, e.g. "f32.f32,f16.s8"; null: all */
+    const char *types_c; /* types of C, e.g. "default,f32,s8"; null: all */
+    int plain;           /* nothing fused in, and no other math than the default */
 } breadth_limits;
 
+int breadth_is_wanted(const breadth_limits *limits, int pair, jg_type type_c);
 pairwise breadth_make(const breadth_limits *limits);
 breadth_row breadth_get(const pairwise *made, size_t row);
 

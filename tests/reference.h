@@ -126,8 +126,8 @@ void reference_product(const reference *ref, int64_t item, float alpha, float be
 reference_result reference_check(const reference *ref, float alpha, float beta);
 
 /* What JG_MATH_STRICT promises: the plain loop in float, before the last rounding; m x n as above. An activation that is not made
- * of comparisons is computed in double, and is not bound to those bits. The second writes C so, for all items; the third counts the
- * elements of C with other bits. Both keep to int32 where all is to be done in it. */
+ * of comparisons is computed in double, and is not bound to those bits. The second writes C so, for all items; the third counts
+ * the elements of C with other bits. Both keep to int32 where all is to be done in it. */
 void reference_strict_loop(const reference *ref, int64_t item, float alpha, float beta, float *x);
 void reference_strict_run(reference *ref, float alpha, float beta);
 int64_t reference_strict_differences(const reference *ref, float alpha, float beta);

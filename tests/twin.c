@@ -18,7 +18,7 @@ typedef struct tally {
     double largest; /* |GPU - software GPU| / bound of a result */
 } tally;
 
-static tally tallies[2]; /* f32 in; 16-bit types in */
+static tally tallies[2]; /* f32 in; other types in */
 
 static const struct {
     int arch;
@@ -122,7 +122,7 @@ int twin_compare(const reference *ref, float alpha, float beta, int exact, char 
 
 void twin_report(void)
 {
-    static const char *const names[] = {"f32", "f16 and bf16"};
+    static const char *const names[] = {"f32", "other types"};
     for (int i = 0; i < 2; i++)
         printf("# GPU against software GPU, %s: %ld products, %lld elements, %lld with other bits, largest difference %.3g of the "
                "bound\n", names[i], tallies[i].products, tallies[i].elements, tallies[i].different, tallies[i].largest);

@@ -20,7 +20,7 @@ int twin_is_open(void);
  * different bit is a failure; else a difference above the bound of the oracle is. Returns 0, or 1 with a text. */
 int twin_compare(const reference *ref, float alpha, float beta, int exact, char *text, size_t size);
 
-/* Prints, for f32 and for the 16-bit types: products, elements, elements with other bits, largest difference. */
+/* Prints, for f32 and for the other types: products, elements, elements with other bits, largest difference. */
 void twin_report(void);
 
 #endif
