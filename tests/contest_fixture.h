@@ -250,7 +250,7 @@ static inline int open_arena(void **state)
         print_error("%s\n", jg_last_error());
         return -1;
     }
-    return bench_pool_open(&hooked, 1 << 20, 1 << 20, &arena.pool) == JG_OK ? 0 : -1;
+    return bench_pool_open(&hooked, 1 << 20, 1 << 20, 1 << 20, &arena.pool) == JG_OK ? 0 : -1;
 }
 
 static inline int close_arena(void **state)
@@ -284,7 +284,7 @@ static inline int reset_arena(void **state)
     arena.rounds = 5;
     arena.sample_us = 20 * OWN_US;
     arena.generic = 0;
-    arena.pool.type = JG_DEFAULT_TYPE; /* fill it anew: a test may have changed it */
+    arena.pool.types[0] = JG_DEFAULT_TYPE; /* fill it anew: a test may have changed it */
     return 0;
 }
 

@@ -81,7 +81,7 @@ static void commands(void **state)
     assert_string_equal(bench_args_title(&args, BENCH_COLD_START), "cold-start");
     refuses("", "what?");
     refuses("products", "\"products\" is no suite"); /* the name of the command behind all suites is none to be typed */
-    refuses("common17", "use common16, poison, skinny, layers, large, compile");
+    refuses("common17", "use common16, poison, misalign, skinny, layers, large, compile");
     refuses("first-call ''", "\"\" is no suite");
 }
 
@@ -115,14 +115,14 @@ static void suites(void **state)
 static void all(void **state)
 {
     (void)state;
-    static const char names[] = "common16 poison skinny layers large";
+    static const char names[] = "common16 poison misalign skinny layers large";
     parses("all");
     COMMANDS(BENCH_FIRST_CALL, BENCH_PRODUCTS, BENCH_COMPILE);
     WORDS(args.suites, names);
     assert_string_equal(bench_args_title(&args, BENCH_PRODUCTS), names);
     parses("large all dispatch");
     COMMANDS(BENCH_PRODUCTS, BENCH_FIRST_CALL, BENCH_COMPILE, BENCH_DISPATCH);
-    WORDS(args.suites, "large common16 poison skinny layers");
+    WORDS(args.suites, "large common16 poison misalign skinny layers");
 }
 
 /* As many words as there is room for, and a title of them that is cut off. */
@@ -167,9 +167,15 @@ static void types(void **state)
     refuses("common16 --type f16,", "\"\" is no type");
     refuses("common16 --type ,f16", "\"\" is no type");
     refuses("common16 --type ''", "\"\" is no type");
-    refuses("common16 --type f16:nt", "\"f16:nt\" is no type");
-    parses("common16 --type f16,f16,f16,f16,f16,f16,f16,f16");
-    refuses("common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16", "at most 8 types");
+    refuses("common16 --type nt", "\"nt\" is no type");
+    refuses("common16 --type f16:", "\"f16:\" is no type");
+    refuses("common16 --type 64:f16", "\"64:f16\" is no type");
+    parses("common16 --type f16:nt,f16-f32:lda=2000"); /* any words of a size behind the type */
+    assert_int_equal(args.type_count, 2);
+    assert_true(args.types[0].type_a == JG_F16 && args.types[0].op_b == JG_T && args.types[0].m == 0);
+    assert_int_equal(args.types[1].lda, 2000);
+    parses("common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16");
+    refuses("common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16", "at most 16 types");
     refuses("first-call --type f16", "--type is not for first-call");
 }
 
@@ -222,7 +228,7 @@ static void help(void **state)
 {
     (void)state;
     assert_int_equal(parse("--help"), BENCH_EXIT_DONE);
-    static const char *const words[] = {"\n  common16 ", "\n  poison ", "\n  skinny ", "\n  layers: ", "\n    resnet50 ",
+    static const char *const words[] = {"\n  common16 ", "\n  poison ", "\n  misalign ", "\n  skinny ", "\n  layers: ", "\n    resnet50 ",
                                         "\n    mobilenet_v2 ", "\n    vit_b16 ", "\n    yolo_v8n ", "\n    whisper_base ",
                                         "\n  large ", "\ncompile: ", "\nall: ", "\nfirst-call: ", "\ndispatch: ",
                                         "\ncold-start: "};

@@ -250,15 +250,15 @@ static void ours_is_wrong(void **state)
     const bench_product product = make_product("32x48x16:f16", 0);
     need_nvrtc();
     arena.generic = 1;
-    assert_ok(bench_pool_fill(&arena.pool, JG_F16));
-    for (int i = 0; i < 512; i++) arena.pool.pattern[i] = -arena.pool.pattern[i];
+    assert_ok(bench_pool_fill(&arena.pool, &product.layout));
+    for (int i = 0; i < 512; i++) arena.pool.patterns[0][i] = -arena.pool.patterns[0][i];
     compete(&product);
     assert_true(number(cJSON_GetObjectItem(row, "check"), "reference") > 1);
     assert_true(number(cJSON_GetObjectItem(row, "check"), "peer") <= 1);
     assert_int_equal(wrong, 1);
     assert_us("generic", GENERIC_US);
     assert_true(gain == 0); /* nobody should prefer it */
-    arena.pool.pattern[0] = NAN; /* JSON has no infinity: a large number stands for it */
+    arena.pool.patterns[0][0] = NAN; /* JSON has no infinity: a large number stands for it */
     times.own_graphs = 0;
     compete(&product);
     assert_true(number(cJSON_GetObjectItem(row, "check"), "reference") == 1e9);

@@ -4,9 +4,10 @@
 #include <math.h>
 
 #include "reference.h"
+#include "tools/bench_elements.h"
 #include "tools/bench_pool.h"
 
-enum { PERIOD = 1048573 }; /* of the numbers */
+enum { PERIOD = BENCH_POOL_PERIOD }; /* of the numbers */
 
 static const jg_type types[][2] = {{JG_F32, JG_F32}, {JG_F16, JG_F16}, {JG_F16, JG_F32}, {JG_BF16, JG_BF16}, {JG_BF16, JG_F32}};
 
@@ -123,60 +124,159 @@ static void operands_in_turn(void **state)
         const int swapped = form >= 4;
         bench_pool pool = {0};
         assert_true(l.sets >= 3);
-        assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l), bench_layout_out_bytes(&l), &pool));
-        CUdeviceptr in = pool.in, to = pool.out;
+        assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l), bench_layout_out_bytes(&l), 0, &pool));
+        CUdeviceptr in = pool.in, second = pool.in + l.a_bytes * l.sets, to = pool.out;
         for (unsigned i = 0; i < l.sets; i++) {
             const jg_operands d = bench_pool_operands(&pool, &l, i, (CUstream)16);
             const jg_operands again = bench_pool_operands(&pool, &l, i + l.sets, NULL);
             const CUdeviceptr a = (CUdeviceptr)(uintptr_t)(swapped ? d.b : d.a);
             const CUdeviceptr b = (CUdeviceptr)(uintptr_t)(swapped ? d.a : d.b), c = (CUdeviceptr)(uintptr_t)d.c;
             assert_true(a % 256 == 0 && b % 256 == 0 && c % 256 == 0);
-            assert_true(a >= in && b >= a + l.a_bytes && c >= to); /* after everything of the sets before */
-            in = b + l.b_bytes;
+            assert_true(a >= in && b >= second && c >= to); /* after everything of the sets before */
+            in = a + l.a_bytes;
+            second = b + l.b_bytes;
             to = c + l.c_bytes;
             assert_ptr_equal(d.stream, (void *)16);
             assert_true(again.a == d.a && again.b == d.b && again.c == d.c && again.stream == NULL);
             assert_true(d.alpha == NULL && d.beta == NULL);
         }
-        assert_true(in <= pool.in + pool.in_bytes && to <= pool.out + pool.out_bytes);
+        assert_true(in <= pool.in + l.a_bytes * l.sets && second <= pool.in + pool.in_bytes && to <= pool.out + pool.out_bytes);
+        bench_pool_close(&pool);
+    }
+}
+
+/* To just so many bytes, or to 256. */
+static int is_aligned(const void *pointer, unsigned bytes)
+{
+    return (uintptr_t)pointer % (bytes < 256 ? 2 * bytes : 256) == bytes % 256;
+}
+
+/* What is promised to be less aligned than 16 bytes is not aligned better; what is fused in is whole, and apart. */
+static void addresses_as_promised(void **state)
+{
+    (void)state;
+    static const struct { jg_type a, b, c; uint32_t align; unsigned of_a, of_b, of_c; } rows[] = {
+        {JG_F32, JG_F32, JG_F32, 4, 4, 4, 4}, {JG_F16, JG_F16, JG_F32, 2, 2, 2, 4}, {JG_F16, JG_F16, JG_F16, 8, 8, 8, 8},
+        {JG_F16, JG_S8, JG_F16, 1, 2, 1, 2}, {JG_S4, JG_S4, JG_S32, 1, 1, 1, 4}, {JG_BF16, JG_BF16, JG_BF16, 32, 256, 256, 256}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const jg_problem p = {.m = 9, .n = 70, .k = 34, .type_a = rows[i].a, .type_b = rows[i].b, .type_c = rows[i].c,
+                              .align_bytes = rows[i].align};
+        const bench_layout l = layout_of(&p, 60000, 3);
+        bench_pool pool = {0};
+        assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l), bench_layout_out_bytes(&l), 0, &pool));
+        for (unsigned set = 0; set < l.sets; set++) {
+            const jg_operands d = bench_pool_operands(&pool, &l, set, NULL);
+            assert_true(is_aligned(d.a, rows[i].of_a) && is_aligned(d.b, rows[i].of_b) && is_aligned(d.c, rows[i].of_c));
+        }
+        bench_pool_close(&pool);
+    }
+}
+
+static void what_is_fused_in(void **state)
+{
+    (void)state;
+    jg_problem p = {.m = 6, .n = 5, .k = 100, .type_a = JG_F16, .type_b = JG_S8, .batch = 2, .stride_a = 600, .stride_b = 500,
+                    .stride_c = 30, .stride_residual = 40, .group_k = 32, .zero_points = 1, .type_bias = JG_F16,
+                    .epilogue = JG_EPILOGUE_SCALE | JG_EPILOGUE_SCALE_M | JG_EPILOGUE_SCALE_N | JG_EPILOGUE_BIAS_M |
+                                JG_EPILOGUE_BIAS_N | JG_EPILOGUE_RESIDUAL};
+    const size_t counts[BENCH_EXTRAS] = {1, 6, 5, 6, 5, 70, 2 * 4 * 5, 2 * 4 * 5};
+    for (int col = 0; col < 2; col++) {
+        p.order = col ? JG_COL_MAJOR : JG_ROW_MAJOR;
+        const bench_layout l = layout_of(&p, 20000, 4);
+        bench_pool pool = {0};
+        assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l), bench_layout_out_bytes(&l), bench_layout_extra_bytes(&l),
+                                  &pool));
+        assert_ok(bench_pool_fill(&pool, &l));
+        for (unsigned set = 0; set < l.sets; set++) {
+            const jg_operands d = bench_pool_operands(&pool, &l, set, NULL);
+            const void *const at[BENCH_EXTRAS] = {d.scale, d.scale_m, d.scale_n, d.bias_m, d.bias_n, d.residual, d.group_scales,
+                                                  d.group_zeros};
+            /* Of the canonical problem, whose M and N are the caller's N and M if it is column-major. */
+            static const bench_extra_kind turned[BENCH_EXTRAS] = {BENCH_SCALE, BENCH_SCALE_N, BENCH_SCALE_M, BENCH_BIAS_N,
+                                                                  BENCH_BIAS_M, BENCH_RESIDUAL, BENCH_GROUP_SCALES,
+                                                                  BENCH_GROUP_ZEROS};
+            for (int kind = 0; kind < BENCH_EXTRAS; kind++) {
+                const bench_extra_kind canonical = col ? turned[kind] : (bench_extra_kind)kind;
+                const bench_extra *x = &l.extras[canonical];
+                float host[70];
+                assert_int_equal(x->count, counts[kind]);
+                copy_from_device(host, at[kind], x->count * type_bytes(x->type));
+                for (size_t i = 0; i < x->count; i++)
+                    assert_true(bench_element_get(host, i, x->type) == bench_extra_value(&l, canonical, i));
+            }
+        }
         bench_pool_close(&pool);
     }
 }
 
 /* ---- values ---- */
 
+static jg_status fill(bench_pool *pool, jg_type type)
+{
+    const jg_problem p = {.m = 2, .n = 2, .k = 2, .type_a = type};
+    const bench_layout l = layout_of(&p, 0, 1);
+    return bench_pool_fill(pool, &l);
+}
+
+/* Of each type, in all of the memory: the numbers that the host knows, spread evenly over the range. */
 static void values(void **state)
 {
     (void)state;
-    static const jg_type each[] = {JG_F32, JG_F16, JG_BF16};
+    static const struct { jg_type type; double least, most; } each[] = {
+        {JG_F32, -1, 1}, {JG_F16, -1, 1}, {JG_BF16, -1, 1}, {JG_E4M3, -1, 1}, {JG_E5M2, -1, 1}, {JG_S8, -128, 127},
+        {JG_U8, 0, 255}, {JG_S4, -8, 7}};
     const size_t bytes = 9000002; /* more than two periods of f32, and no multiple of anything */
     unsigned char *host = malloc(bytes);
     bench_pool pool = {0};
     assert_non_null(host);
-    assert_ok(bench_pool_open(&gpu, bytes, 16, &pool));
+    assert_ok(bench_pool_open(&gpu, bytes, 16, 0, &pool));
     for (size_t t = 0; t < COUNT(each); t++) {
-        const size_t size = each[t] == JG_F32 ? 4 : 2, count = bytes / size;
+        const jg_type type = each[t].type;
+        const size_t count = bytes * 8 / type_bits(type);
+        const double rms = bench_element_rms(type), mean = bench_element_mean(type);
         double sum = 0, squares = 0;
         size_t different = 0;
-        assert_ok(bench_pool_fill(&pool, each[t]));
+        assert_ok(fill(&pool, type));
         copy_from_device(host, (void *)(uintptr_t)pool.in, bytes);
         for (size_t i = 0; i < count; i++) {
-            uint32_t bits = 0;
-            memcpy(&bits, host + i * size, size);
-            const double value = reference_decode(each[t], bits);
-            different += value != (double)pool.pattern[i % PERIOD];
+            const double value = (double)bench_element_get(host, i, type);
+            different += value != (double)pool.patterns[0][i % PERIOD];
             if (i >= PERIOD) continue;
             sum += value;
             squares += value * value;
-            /* Below 1; what is rounded to a short type may come up to it. */
-            assert_true(value >= -1 && (value < 1 || (value == 1 && each[t] != JG_F32)));
+            assert_true(value >= each[t].least && value <= each[t].most);
         }
         assert_int_equal(different, 0);
-        assert_true(fabs(sum / PERIOD) < 0.003);
-        assert_true(fabs(squares / PERIOD - 1.0 / 3) < 0.003);
+        assert_true(fabs(sum / PERIOD - mean) < 0.003 * rms + 0.002);
+        assert_true(fabs(sqrt(squares / PERIOD) - rms) < 0.01 * rms);
     }
     bench_pool_close(&pool);
     free(host);
+}
+
+/* A and B of two types lie in their own parts, and the next product of one type alone has them filled anew. */
+static void values_of_two_types(void **state)
+{
+    (void)state;
+    const jg_problem p = {.m = 5, .n = 7, .k = 64, .type_a = JG_F16, .type_b = JG_S4};
+    const bench_layout l = layout_of(&p, 20000, 8);
+    bench_pool pool = {0};
+    assert_true(l.sets > 2);
+    assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l) + 100, bench_layout_out_bytes(&l), 0, &pool));
+    for (int round = 0; round < 2; round++) {
+        uint16_t a[64];
+        uint8_t b[64 * 8 / 2];
+        const jg_operands data = bench_pool_operands(&pool, &l, l.sets - 1, NULL);
+        assert_ok(bench_pool_fill(&pool, &l));
+        copy_from_device(a, data.a, sizeof a);
+        copy_from_device(b, data.b, sizeof b);
+        for (size_t i = 0; i < COUNT(a); i++)
+            assert_true(bench_element_get(a, i, JG_F16) == pool.patterns[0][(l.sets - 1) * l.a_bytes / 2 + i]);
+        for (size_t i = 0; i < 2 * COUNT(b); i++)
+            assert_true(bench_element_get(b, i, JG_S4) == pool.patterns[1][(l.sets - 1) * l.b_bytes * 2 + i]);
+        assert_ok(fill(&pool, JG_S4));
+    }
+    bench_pool_close(&pool);
 }
 
 /* Once for all products of a type. */
@@ -185,15 +285,15 @@ static void filled_once(void **state)
     (void)state;
     bench_pool pool = {0};
     uint32_t before, after, mine = 0x12345678;
-    assert_ok(bench_pool_open(&gpu, 256, 16, &pool));
-    assert_ok(bench_pool_fill(&pool, JG_F32));
+    assert_ok(bench_pool_open(&gpu, 256, 16, 0, &pool));
+    assert_ok(fill(&pool, JG_F32));
     copy_from_device(&before, (void *)(uintptr_t)pool.in, 4);
     copy_to_device((void *)(uintptr_t)pool.in, &mine, 4);
-    assert_ok(bench_pool_fill(&pool, JG_F32));
+    assert_ok(fill(&pool, JG_F32));
     copy_from_device(&after, (void *)(uintptr_t)pool.in, 4);
     assert_int_equal(after, mine);
-    assert_ok(bench_pool_fill(&pool, JG_BF16));
-    assert_ok(bench_pool_fill(&pool, JG_F32));
+    assert_ok(fill(&pool, JG_BF16));
+    assert_ok(fill(&pool, JG_F32));
     copy_from_device(&after, (void *)(uintptr_t)pool.in, 4);
     assert_int_equal(after, before); /* the same numbers each time */
     bench_pool_close(&pool);
@@ -203,7 +303,7 @@ static void too_large(void **state)
 {
     (void)state;
     bench_pool pool = {0};
-    assert_fails(bench_pool_open(&gpu, 256, (size_t)1 << 60, &pool), JG_ERR_NO_MEMORY, "cuMemAlloc");
+    assert_fails(bench_pool_open(&gpu, 256, (size_t)1 << 60, 0, &pool), JG_ERR_NO_MEMORY, "cuMemAlloc");
     bench_pool_close(&pool);
     bench_pool_close(&pool); /* and nothing more to close */
 }
@@ -215,7 +315,7 @@ static void poison(void **state)
     const jg_problem p = make_problem(9, 70, 33, 2, 1, 0, 3);
     const bench_layout l = layout_of(&p, 60000, 3);
     bench_pool pool = {0};
-    assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l), bench_layout_out_bytes(&l), &pool));
+    assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&l), bench_layout_out_bytes(&l), 0, &pool));
     assert_int_equal(gpu.memory_set(pool.out, 7, pool.out_bytes), CUDA_SUCCESS);
     assert_ok(bench_pool_poison(&pool, &l));
     unsigned char *c = bench_pool_take_c(&pool, &l), next;
@@ -236,6 +336,9 @@ int main(void)
         cmocka_unit_test(numbers_of_sets),
         cmocka_unit_test(operands_in_turn),
         cmocka_unit_test(values),
+        cmocka_unit_test(values_of_two_types),
+        cmocka_unit_test(addresses_as_promised),
+        cmocka_unit_test(what_is_fused_in),
         cmocka_unit_test(filled_once),
         cmocka_unit_test(too_large),
         cmocka_unit_test(poison),

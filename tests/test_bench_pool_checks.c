@@ -88,8 +88,8 @@ static void make_product(product *x, const int64_t size[3], int64_t batch, size_
     if (batch > 1) reference_pack(&x->p);
     if (batch > 1 && pad) x->p.stride_a = 0; /* shared by all */
     assert_ok(bench_layout_make(&x->p, 0, 1, &x->layout));
-    assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&x->layout), bench_layout_out_bytes(&x->layout), &x->pool));
-    assert_ok(bench_pool_fill(&x->pool, x->p.type_a));
+    assert_ok(bench_pool_open(&gpu, bench_layout_in_bytes(&x->layout), bench_layout_out_bytes(&x->layout), 0, &x->pool));
+    assert_ok(bench_pool_fill(&x->pool, &x->layout));
     x->c = multiply(x, k);
     x->other = multiply(x, k);
 }

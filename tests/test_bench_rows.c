@@ -188,6 +188,49 @@ static void refusals(void **state)
     assert_has_not("second line");
 }
 
+/* What a peer does not do at all is no refusal. */
+static void no_peer(void **state)
+{
+    (void)state;
+    begin(BENCH_TABLE, &here);
+    add("s", "s", "1:u8", REFUSED("cublas", "no peer: cuBLAS takes no u8"));
+    add("s", "s", "2:u8", REFUSED("cublas", "no peer: cuBLAS takes no u8"));
+    cJSON_Delete(end());
+    assert_line("1:u8", "   no peer       -");
+    assert_int_equal(count_of("    cublas: no peer: cuBLAS takes no u8\n"), 1);
+    assert_has_not("refused");
+    begin(BENCH_CSV, &here);
+    add("s", "s", "1:u8", REFUSED("cublas", "no peer: cuBLAS takes no u8"));
+    cJSON_Delete(end());
+    assert_has(",no peer,");
+}
+
+#define LAYOUT(name, cost) "'contestants':[" OURS_4_US "," CUBLAS_5_US "],'layout':'" name "','cost':" cost "," WON "," RIGHT
+
+/* A column of what each layout costs, and their means: the root of 1.21 * 1.44 is 1.32. Wrong results do not count. */
+static void costs(void **state)
+{
+    (void)state;
+    begin(BENCH_TABLE, &here);
+    add("misalign", "misalign", "1:f16", LAYOUT("aligned", "1"));
+    add("misalign", "misalign", "1:f16:lda=2", LAYOUT("odd ld", "1.21"));
+    add("misalign", "misalign", "1:f16:align=2", LAYOUT("offset", "2"));
+    add("misalign", "misalign", "1:f16:lda=8", "'contestants':[" OURS_4_US "],'layout':'padded'," RIGHT);
+    add("misalign", "misalign", "2:f16:lda=2", LAYOUT("odd ld", "1.44"));
+    add("misalign", "misalign", "3:f16:lda=2",
+        "'contestants':[" OURS_4_US "],'layout':'odd ld','cost':9,'check':{'reference':2}");
+    bench_rows_sum_up(&r, 0);
+    cJSON_Delete(end());
+    assert_has("   ratio    cost  roofline  check  plan\n");
+    assert_line("1:f16:align=2", "      5.00   1.25     2.00   41.5% c   0.21  mma");
+    assert_line("1:f16:lda=8", "         -       -       -         -   0.21  mma");
+    assert_has("\n  time / time of the aligned layout, geometric means: odd ld 1.32, offset 2.00\n");
+    begin(BENCH_CSV, &here);
+    add("misalign", "misalign", "1:f16:align=2", LAYOUT("offset", "2"));
+    cJSON_Delete(end());
+    assert_has(",cublas,1.25,0.0001,2,41.52,compute,");
+}
+
 /* However long the reasons are. */
 static void many_long_refusals(void **state)
 {
@@ -268,11 +311,11 @@ static void csv(void **state)
     bench_rows_sum_up(&r, 0); /* only in the table and the document */
     cJSON_Delete(end());
     assert_has("\nsuite,list,problem,m,n,k,batch,type,data,kernel,jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,"
-               "lt_first_us,lt_best_us,peer,ratio,ratio_p,roofline_percent,bound,check_reference,check_peer\n"
+               "lt_first_us,lt_best_us,peer,ratio,ratio_p,cost,roofline_percent,bound,check_reference,check_peer\n"
                "layers,resnet50,64x32x16:f16:nt:lda=20,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,5,6,,cublas,1.25,"
-               "0.0001,41.52,compute,0.213,0.3\n"
-               "layers,vit_b16,2:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,,,,,,,0.213,0.3\n"
-               "layers,vit_b16,3:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,refused,,,,,,0.213,0.3\n"
+               "0.0001,,41.52,compute,0.213,0.3\n"
+               "layers,vit_b16,2:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,,,,,,,,0.213,0.3\n"
+               "layers,vit_b16,3:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,refused,,,,,,,0.213,0.3\n"
                "layers,vit_b16,4:f16,64,32,16,1,f16,resident,jg_sm90_x,");
     assert_int_equal(check_fields(), 5);
     assert_has_not("reason");
@@ -358,6 +401,8 @@ int main(void)
         cmocka_unit_test(what_a_line_may_lack),
         cmocka_unit_test(columns_stay_under_their_heading),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(no_peer),
+        cmocka_unit_test(costs),
         cmocka_unit_test(many_long_refusals),
         cmocka_unit_test(software_table),
         cmocka_unit_test(software_csv),

@@ -24,7 +24,8 @@ static const char usage[] =
 static const char usage_options[] =
     "  --list FILE     also the sizes of a file, one a line; -: standard input\n"
     "  --size SIZE     also this one, e.g. 196x768x768:f16:nt\n"
-    "  --type LIST     element types; default f32,f16,bf16\n"
+    "  --type LIST     of sizes that name none; default f32,f16,bf16. Also s8, u8.s8, f16.s4, s4, e4m3, f16-f32 ...,\n"
+    "                  tf32, 3xtf32, strict (of f32), and each with words of a size, e.g. f16:f16acc or s8-s8:relu\n"
     "  --data WHERE    resident: operands in the L2 cache; rotated: over more than twice the L2; default: by suite\n"
     "  --rounds N      samples of each kernel, in turns; default 21\n"
     "  --sample US     length of one, of a graph's replay; default 500\n"
@@ -219,7 +220,7 @@ static int parse_processors(const char *text, bench_args *args)
     return usage_error("--cpus: \"%s\" is no list of processors such as 0,1 or 2-5, each below %d", text, CPU_SETSIZE);
 }
 
-/* "f16,f16-f32". */
+/* "f16,f16-f32,f32:tf32". */
 static int parse_types(const char *text, bench_args *args)
 {
     args->type_count = 0;
@@ -227,7 +228,9 @@ static int parse_types(const char *text, bench_args *args)
         const size_t length = strcspn(word, ",");
         if (args->type_count == BENCH_TYPES_MAX) return usage_error("--type: at most %d types", BENCH_TYPES_MAX);
         if (sizelist_type(word, length, &args->types[args->type_count++]) != 0)
-            return usage_error("--type: \"%.*s\" is no type; use f32, f16, bf16, or A-C such as f16-f32", (int)length, word);
+            return usage_error("--type: \"%.*s\" is no type; use f32, f16, bf16, s8, s4, e4m3, A-C such as f16-f32, A.B-C such "
+                               "as u8.s8-s32, a mode such as tf32, each with further words of a size, such as f16:nt",
+                               (int)length, word);
         word += length;
         if (*word == 0) return -1;
     }

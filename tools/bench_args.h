@@ -19,7 +19,7 @@ typedef enum bench_command {
     BENCH_FIRST_CALL, BENCH_DISPATCH, BENCH_COLD_START, BENCH_PRODUCTS, BENCH_COMPILE, BENCH_COMMANDS
 } bench_command;
 
-enum { BENCH_WORDS_MAX = 64, BENCH_TYPES_MAX = 8, BENCH_PASSED_MAX = 256 };
+enum { BENCH_WORDS_MAX = 64, BENCH_TYPES_MAX = 16, BENCH_PASSED_MAX = 256 };
 
 /* Words of the command line that may be given several times. */
 typedef struct bench_words {

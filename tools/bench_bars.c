@@ -148,7 +148,8 @@ static void put_refusal(bench_page *page, const cJSON *row, const cJSON *refusal
     for (const cJSON *other = row; other; other = bench_group_row(other)) count += (size_t)refuses(other, refusal);
     bench_page_markup(page, "<p class=\"refused\">");
     bench_page_text(page, json_text(refusal, "name"));
-    if (count == in_group) bench_page_markup(page, " refused every size: ");
+    if (count == in_group && bench_is_no_peer(refusal)) bench_page_markup(page, ": ");
+    else if (count == in_group) bench_page_markup(page, " refused every size: ");
     else if (count > 3) bench_page_markup(page, " refused %zu sizes: ", count);
     else {
         bench_page_markup(page, " refused ");

@@ -2,6 +2,7 @@
  * with the first that answers -> record each contestant into a graph -> replay them in turns -> one row. */
 #include "bench_contest.h"
 
+#include "bench_label.h"
 #include "bench_significance.h"
 #include "bench_stats.h"
 #include "status.h"
@@ -300,10 +301,12 @@ static int add_roofline(cJSON *row, const contest *t)
     const bench_arena *a = t->arena;
     const bench_layout *l = &t->product->layout;
     const bench_summary *s = &t->all[OURS].summary;
-    const size_t set = l->a_bytes + l->b_bytes + l->c_bytes;
+    const size_t set = bench_layout_set_bytes(l);
     const int in_l2 = !t->product->rotated && a->gpu->l2_bytes > 0 && set <= (size_t)a->gpu->l2_bytes / 2;
     const char *bound;
-    const double floor_us = bench_ceilings_floor_us(&a->ceilings, type_name((jg_type)l->problem.type_a), bench_layout_flops(l),
+    /* Three products for each of f32. */
+    const double flops = bench_layout_flops(l) * (problem_math_mode(&l->problem) == JG_MATH_F32_3XTF32 ? 3 : 1);
+    const double floor_us = bench_ceilings_floor_us(&a->ceilings, bench_label_ceiling(&t->product->problem), flops,
                                                     bench_layout_bytes(l), in_l2, &bound);
     if (s->n == 0 || s->p50 <= 0 || floor_us <= 0) return 1;
     return cJSON_AddNumberToObject(row, "roofline_percent", 100 * floor_us / s->p50) &&
@@ -338,17 +341,16 @@ static int add_problem(cJSON *row, const bench_product *product, const jg_plan_d
 {
     const problem *p = &product->layout.problem;
     const jg_problem *asked = &product->problem;
-    char type[32], tile[64] = "";
+    char type[BENCH_LABEL_BYTES], tile[64] = "";
     if (plan->kernel[0])
         snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d", plan->family, plan->tile_m, plan->tile_n, plan->tile_k,
                  plan->warp_m, plan->warp_n, plan->stages);
-    snprintf(type, sizeof type, "%s", type_name((jg_type)p->type_a));
-    if (p->type_c != p->type_a)
-        snprintf(type, sizeof type, "%s-%s", type_name((jg_type)p->type_a), type_name((jg_type)p->type_c));
+    bench_label_make(asked, type);
     return cJSON_AddStringToObject(row, "suite", product->suite) && cJSON_AddStringToObject(row, "list", product->list) &&
            cJSON_AddStringToObject(row, "problem", product->text) && cJSON_AddNumberToObject(row, "m", (double)asked->m) &&
            cJSON_AddNumberToObject(row, "n", (double)asked->n) && cJSON_AddNumberToObject(row, "k", (double)asked->k) &&
            cJSON_AddNumberToObject(row, "batch", (double)p->batch) && cJSON_AddStringToObject(row, "type", type) &&
+           cJSON_AddStringToObject(row, "ceiling", bench_label_ceiling(asked)) &&
            cJSON_AddStringToObject(row, "data", product->rotated ? "rotated" : "resident") &&
            cJSON_AddStringToObject(row, "kernel", plan->kernel) && cJSON_AddStringToObject(row, "plan", tile) &&
            cJSON_AddNumberToObject(row, "flops", bench_layout_flops(&product->layout)) &&
@@ -384,7 +386,7 @@ static jg_status compete(contest *t, cJSON **row)
 {
     jg_counters counters;
     const int software = t->arena->gpu->software;
-    RETURN_IF_ERROR(bench_pool_fill(&t->arena->pool, (jg_type)t->product->layout.problem.type_a));
+    RETURN_IF_ERROR(bench_pool_fill(&t->arena->pool, &t->product->layout));
     RETURN_IF_ERROR(enter_ours(t));
     if (!software) enter_peers(t);
     RETURN_IF_ERROR(check_results(t));
@@ -411,14 +413,14 @@ jg_status bench_contest_ceiling(bench_arena *arena, const bench_product *product
 {
     contest t = {.arena = arena, .product = product, .reference = -1, .peer = -1};
     char how[64];
-    jg_status status = bench_pool_fill(&arena->pool, (jg_type)product->layout.problem.type_a);
+    jg_status status = bench_pool_fill(&arena->pool, &product->layout);
     enter_peers(&t);
     t.all[CUBLAS].takes_part = t.all[LT_BEST].takes_part = 0;
     if (status == JG_OK && is_ready(&t.all[LT_FIRST])) status = measure(&t);
     const bench_summary *s = &t.all[LT_FIRST].summary;
     snprintf(how, sizeof how, "cuBLASLt, %s", product->text);
     if (status == JG_OK && s->n > 0 && s->min > 0)
-        bench_ceilings_add(&arena->ceilings, type_name((jg_type)product->layout.problem.type_a), "TFLOP/s",
+        bench_ceilings_add(&arena->ceilings, bench_label_ceiling(&product->problem), "TFLOP/s",
                            bench_layout_flops(&product->layout) / s->min * 1e-6, how);
     finish(&t);
     return status;

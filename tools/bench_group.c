@@ -1,6 +1,8 @@
 /* Rows by suite, list, type and data; their names for readers. See bench_group.h. */
 #include "bench_group.h"
 
+#include "bench_result.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -61,6 +63,17 @@ static void put_word(bench_page *page, const char *word, size_t bytes, int is_si
     }
 }
 
+/* Whether it is one of the words between colons. */
+static int has_word(const char *words, const char *word, size_t bytes)
+{
+    for (; *words; words += words[0] == ':') {
+        const size_t length = strcspn(words, ":");
+        if (length == bytes && strncmp(words, word, bytes) == 0) return 1;
+        words += length;
+    }
+    return 0;
+}
+
 void bench_size_text(bench_page *page, const cJSON *row)
 {
     const char *problem = json_text(row, "problem"), *type = json_text(row, "type");
@@ -77,7 +90,7 @@ void bench_size_text(bench_page *page, const cJSON *row)
     }
     for (const char *word = problem; *word;) {
         const size_t bytes = strcspn(word, ":");
-        const int is_size = word == problem, is_type = !is_size && bytes == strlen(type) && strncmp(word, type, bytes) == 0;
+        const int is_size = word == problem, is_type = !is_size && has_word(type, word, bytes);
         if (!is_size && !is_type) bench_page_markup(page, " ");
         if (!is_type) put_word(page, word, bytes, is_size);
         word += bytes;
@@ -90,6 +103,11 @@ const cJSON *bench_contestant(const cJSON *row, const char *name)
     const cJSON *found = json_first(row, "contestants");
     while (found && strcmp(json_text(found, "name"), name) != 0) found = found->next;
     return found;
+}
+
+int bench_is_no_peer(const cJSON *contestant)
+{
+    return strncmp(json_text(contestant, "refused"), BENCH_NO_PEER, strlen(BENCH_NO_PEER)) == 0;
 }
 
 double bench_median(const cJSON *row, const char *name)

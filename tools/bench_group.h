@@ -21,6 +21,9 @@ void bench_size_text(bench_page *page, const cJSON *row);
 const cJSON *bench_contestant(const cJSON *row, const char *name);
 double bench_median(const cJSON *row, const char *name);
 
+/* Whether it is a peer that does not do such products at all. */
+int bench_is_no_peer(const cJSON *contestant);
+
 /* The contestant that all is about. */
 #define BENCH_OURS "jitgemm"
 

@@ -118,7 +118,11 @@ static roofline make_roofline(const cJSON *result, const char *type)
 {
     roofline r = {.type = type, .memory = ceiling(result, "memory", 6), .l2 = ceiling(result, "l2", 2),
                   .compute = ceiling(result, type, strlen(type))};
-    if (isnan(r.compute)) r.compute = ceiling(result, type, strcspn(type, "-"));
+    for (const cJSON *row = json_first(result, "rows"); row && isnan(r.compute); row = row->next) {
+        const char *name = json_text(row, "ceiling");
+        if (strcmp(json_text(row, "type"), type) == 0 && *name) r.compute = ceiling(result, name, strlen(name));
+    }
+    if (isnan(r.compute)) r.compute = ceiling(result, type, strcspn(type, "-.:"));
     find_suites(&r, result);
     double x_low = NAN, x_high = NAN, y_low = NAN, y_high = NAN, intensity, tflops;
     for (const cJSON *row = json_first(result, "rows"); row; row = row->next) {

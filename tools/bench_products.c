@@ -2,172 +2,16 @@
  *
  * The flow is: sizes of the suites -> one pool of memory for all -> a context of the library, every kernel compiled or loaded ->
  * peers -> ceilings of the GPU -> row by row (bench_contest.c), group by group. */
-#include "bench_contest.h"
-#include "bench_machine.h"
-#include "bench_rows.h"
-#include "bench_run.h"
-#include "bench_suites.h"
+#include "bench_products.h"
+
+#include "bench_label.h"
+#include "bench_misalign.h"
 #include "status.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WORKSPACE_BYTES ((size_t)64 << 20) /* as much as cuBLAS' own advice for a Hopper, and more than for others */
-#define MOST_SETS 4096u
-#define SOFTWARE_FLOPS 6e8                 /* the software GPU would compute more than this for minutes */
-
-typedef struct products {
-    bench_run *run;
-    bench_arena arena;
-    bench_machine machine;
-    bench_product *list;
-    size_t count, capacity, left_out;
-    CUdeviceptr workspace;
-    bench_rows rows;
-    size_t wrong;
-} products;
-
-/* ---- which products ---- */
-
-/* Of a list that was named twice, also as a part of its suite, each size is measured once: rows could not be told apart. */
-static int is_known(const products *s, const char *suite, const char *list, const char *text)
-{
-    for (size_t i = s->count; i-- > 0;) {
-        const bench_product *p = &s->list[i];
-        if (strcmp(p->text, text) == 0 && strcmp(p->list, list) == 0 && strcmp(p->suite, suite) == 0) return 1;
-    }
-    return 0;
-}
-
-static int add_product(products *s, const char *suite, const char *list, const jg_problem *p, int rotated)
-{
-    bench_run *run = s->run;
-    char text[256];
-    bench_product product = {.problem = *p, .suite = suite, .list = list, .rotated = rotated};
-    if (jg_problem_format(p, text, sizeof text, NULL) != JG_OK) return bench_fail_status(run, list);
-    if (bench_layout_make(p, 0, 1, &product.layout) != JG_OK) return bench_fail_status(run, text);
-    if (is_known(s, suite, list, text)) return BENCH_EXIT_DONE;
-    if (run->gpu.software && bench_layout_flops(&product.layout) > SOFTWARE_FLOPS) {
-        s->left_out++;
-        return BENCH_EXIT_DONE;
-    }
-    const size_t set = product.layout.a_bytes + product.layout.b_bytes + product.layout.c_bytes;
-    if (rotated) bench_layout_make(p, 2 * (size_t)run->gpu.l2_bytes + set, MOST_SETS, &product.layout);
-    if (s->count == s->capacity) {
-        const size_t capacity = 2 * s->capacity + 64;
-        bench_product *grown = realloc(s->list, capacity * sizeof *grown);
-        if (!grown) return bench_fail(run, "out of memory");
-        s->list = grown;
-        s->capacity = capacity;
-    }
-    product.text = strdup(text);
-    if (!product.text) return bench_fail(run, "out of memory");
-    s->list[s->count++] = product;
-    return BENCH_EXIT_DONE;
-}
-
-/* Where sizes come from: one of these is set. */
-typedef struct source {
-    const bench_list *list;
-    const char *file;
-    const bench_words *single;
-} source;
-
-static int read_source(bench_run *run, const source *from, sizelist *sizes)
-{
-    const bench_args *args = &run->args;
-    int read = 0;
-    if (from->list) read = bench_list_problems(from->list, args->types, args->type_count, sizes);
-    else if (from->file) read = sizelist_read(sizes, from->file, args->types, args->type_count);
-    for (size_t i = 0; from->single && i < from->single->count && read == 0; i++)
-        read = sizelist_add(sizes, from->single->words[i], args->types, args->type_count);
-    if (read == 0) return BENCH_EXIT_DONE;
-    bench_fail(run, "%s%s", from->single ? "--size: " : "", sizes->error);
-    return BENCH_EXIT_USAGE;
-}
-
-static int same_type(const jg_problem *x, const jg_problem *y)
-{
-    const jg_type x_c = x->type_c ? x->type_c : x->type_a, y_c = y->type_c ? y->type_c : y->type_a;
-    return x->type_a == y->type_a && x_c == y_c;
-}
-
-/* Adds the sizes of one type and forgets them; the others keep their order. */
-static int add_type(products *s, const source *from, const jg_problem *type, sizelist *sizes)
-{
-    const bench_data data = s->run->args.data;
-    const int memory = from->list && from->list->memory;
-    const int rotated = data == BENCH_DATA_ROTATED || (data == BENCH_DATA_BY_SUITE && memory);
-    const char *slash = from->file ? strrchr(from->file, '/') : NULL, *name = slash ? slash + 1 : from->file;
-    const char *suite = from->list ? from->list->suite : from->file ? "list" : "size";
-    const char *list = from->list ? from->list->name : from->file ? name : "size";
-    size_t left = 0;
-    int status = BENCH_EXIT_DONE;
-    for (size_t i = 0; i < sizes->count; i++) {
-        if (!same_type(&sizes->items[i], type)) sizes->items[left++] = sizes->items[i];
-        else if (status == BENCH_EXIT_DONE)
-            status = add_product(s, suite, list, &sizes->items[i], rotated && !s->run->gpu.software);
-    }
-    sizes->count = left;
-    return status;
-}
-
-/* Adds the sizes of a source, type by type, so that each type is one group of the table: those asked for, then those that lines
- * bring with them. */
-static int add_source(products *s, const source *from)
-{
-    const bench_args *args = &s->run->args;
-    sizelist sizes = {0};
-    int status = read_source(s->run, from, &sizes);
-    for (size_t t = 0; t < args->type_count && status == BENCH_EXIT_DONE; t++)
-        status = add_type(s, from, &args->types[t], &sizes);
-    while (sizes.count > 0 && status == BENCH_EXIT_DONE) {
-        const jg_problem type = sizes.items[0];
-        status = add_type(s, from, &type, &sizes);
-    }
-    sizelist_free(&sizes);
-    return status;
-}
-
-/* A list that is a part of the program, by the first word that names it. */
-static int is_first_word_for(const bench_list *list, const bench_words *words, size_t w)
-{
-    for (size_t i = 0; i < w; i++)
-        if (bench_list_matches(list, words->words[i])) return 0;
-    return bench_list_matches(list, words->words[w]);
-}
-
-int bench_products_check(bench_run *run)
-{
-    const bench_args *args = &run->args;
-    int status = BENCH_EXIT_DONE;
-    if (args->record && run->gpu.software)
-        return bench_fail(run, "--record: the software GPU has no times, so there is no gain to record");
-    for (size_t i = 0; i <= args->lists.count && status == BENCH_EXIT_DONE; i++) {
-        sizelist sizes = {0};
-        const char *file = i < args->lists.count ? args->lists.words[i] : NULL;
-        if (!file || strcmp(file, "-") != 0) /* standard input can be read once only */
-            status = read_source(run, &(source){.file = file, .single = file ? NULL : &args->single}, &sizes);
-        sizelist_free(&sizes);
-    }
-    return status;
-}
-
-static int collect(products *s)
-{
-    const bench_args *args = &s->run->args;
-    int status = BENCH_EXIT_DONE;
-    for (size_t w = 0; w < args->suites.count && status == BENCH_EXIT_DONE; w++)
-        for (size_t i = 0; bench_list_at(i) && status == BENCH_EXIT_DONE; i++)
-            if (is_first_word_for(bench_list_at(i), &args->suites, w))
-                status = add_source(s, &(source){.list = bench_list_at(i)});
-    for (size_t i = 0; i < args->lists.count && status == BENCH_EXIT_DONE; i++)
-        status = add_source(s, &(source){.file = args->lists.words[i]});
-    if (status == BENCH_EXIT_DONE && args->single.count > 0) status = add_source(s, &(source){.single = &args->single});
-    if (status == BENCH_EXIT_DONE && s->count == 0)
-        status = bench_fail(s->run, s->left_out ? "every size is too large for the software GPU" : "there is no size to measure");
-    return status;
-}
 
 /* ---- the GPU and the library ---- */
 
@@ -247,40 +91,53 @@ static int open_peers(products *s)
     return BENCH_EXIT_DONE;
 }
 
-/* The sizes that cuBLASLt keeps a GPU busiest with, in each type: a ceiling beside the measured instructions. */
-static const char *const ceiling_sizes[] = {"4096:f16", "4096:bf16", "2048:f32"};
-enum { CEILING_SIZES = sizeof ceiling_sizes / sizeof *ceiling_sizes };
+/* The sizes that cuBLASLt keeps a GPU busiest with, in each type: a ceiling beside the measured instructions. The first three are
+ * always measured. */
+static const char *const ceiling_sizes[] = {"4096:f16", "4096:bf16", "2048:f32", "4096:s8:nt", "4096:tf32", "4096:f16:f16acc",
+                                            "4096:e4m3:nt"};
+enum { CEILING_SIZES = sizeof ceiling_sizes / sizeof *ceiling_sizes, CEILINGS_ALWAYS = 3 };
 
-static int make_ceiling_product(int i, bench_product *out)
+/* Whether some product is held against such a ceiling. */
+static int is_wanted(const products *s, const char *ceiling)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(bench_label_ceiling(&s->list[i].problem), ceiling) == 0) return 1;
+    return 0;
+}
+
+static int make_ceiling_product(const products *s, int i, bench_product *out)
 {
     *out = (bench_product){.suite = "ceiling", .list = "ceiling", .text = ceiling_sizes[i]};
     return jg_problem_parse(ceiling_sizes[i], &out->problem) == JG_OK &&
+           (i < CEILINGS_ALWAYS || is_wanted(s, bench_label_ceiling(&out->problem))) &&
            bench_layout_make(&out->problem, 0, 1, &out->layout) == JG_OK;
 }
 
 static int allocate(products *s)
 {
     bench_run *run = s->run;
-    size_t in = 0, out = 0, most = 0, largest = 0;
+    size_t in = 0, out = 0, extra = 0, most = 0, largest = 0;
     for (size_t i = 0; i < s->count; i++) {
         const bench_layout *l = &s->list[i].layout;
         const size_t needs_in = bench_layout_in_bytes(l), needs_out = bench_layout_out_bytes(l);
-        if (needs_in + needs_out > most) {
-            most = needs_in + needs_out;
+        const size_t needs_extra = bench_layout_extra_bytes(l);
+        if (needs_in + needs_out + needs_extra > most) {
+            most = needs_in + needs_out + needs_extra;
             largest = i;
         }
+        if (needs_extra > extra) extra = needs_extra;
         if (needs_in > in) in = needs_in;
         if (needs_out > out) out = needs_out;
     }
     for (int i = 0; i < CEILING_SIZES && !run->gpu.software && !run->args.no_peer; i++) {
         bench_product p;
-        if (!make_ceiling_product(i, &p)) continue;
+        if (!make_ceiling_product(s, i, &p)) continue;
         if (bench_layout_in_bytes(&p.layout) > in) in = bench_layout_in_bytes(&p.layout);
         if (bench_layout_out_bytes(&p.layout) > out) out = bench_layout_out_bytes(&p.layout);
     }
-    if (bench_pool_open(&run->gpu, in, out, &s->arena.pool) == JG_OK) return BENCH_EXIT_DONE;
-    return bench_fail(run, "%.0f MiB for operands, of %s above all: %s", (double)(in + out) / 1048576, s->list[largest].text,
-                      jg_last_error());
+    if (bench_pool_open(&run->gpu, in, out, extra, &s->arena.pool) == JG_OK) return BENCH_EXIT_DONE;
+    return bench_fail(run, "%.0f MiB for operands, of %s above all: %s", (double)(in + out + extra) / 1048576,
+                      s->list[largest].text, jg_last_error());
 }
 
 /* ---- ceilings ---- */
@@ -318,7 +175,7 @@ static int measure_ceilings(products *s)
     bench_show_progress(run, "warming up", 1, 1);
     for (int i = 0; i < CEILING_SIZES; i++) {
         bench_product p;
-        if (make_ceiling_product(i, &p) && bench_contest_ceiling(&s->arena, &p) == JG_ERR_DEVICE_LOST)
+        if (make_ceiling_product(s, i, &p) && bench_contest_ceiling(&s->arena, &p) == JG_ERR_DEVICE_LOST)
             return bench_fail_status(run, p.text);
     }
     add_ceilings(s);
@@ -372,6 +229,33 @@ static void begin_report(products *s)
 
 /* ---- rows ---- */
 
+static int same_group(const bench_product *x, const bench_product *y)
+{
+    char label_x[BENCH_LABEL_BYTES], label_y[BENCH_LABEL_BYTES];
+    bench_label_make(&x->problem, label_x);
+    bench_label_make(&y->problem, label_y);
+    return strcmp(x->suite, y->suite) == 0 && strcmp(x->list, y->list) == 0 && strcmp(label_x, label_y) == 0;
+}
+
+/* Of the suite of misaligned layouts: which one this is, and how many times as long as the aligned one it takes. That one comes
+ * first. */
+static void add_cost(products *s, const bench_product *p, cJSON *row)
+{
+    const bench_misalign layout = bench_misalign_of(&p->problem);
+    const double us = bench_row_us(row);
+    if (strcmp(p->suite, BENCH_MISALIGN) != 0 || !row) return;
+    if (layout == BENCH_ALIGNED) {
+        s->aligned = p;
+        s->aligned_us = us;
+    }
+    const jg_problem *other = s->aligned ? &s->aligned->problem : NULL;
+    const int has_cost = other && same_group(p, s->aligned) && other->m == p->problem.m && other->n == p->problem.n &&
+                         other->k == p->problem.k && us > 0 && s->aligned_us > 0;
+    if (!cJSON_AddStringToObject(row, "layout", bench_misalign_name(layout)) ||
+        (has_cost && !cJSON_AddNumberToObject(row, "cost", us / s->aligned_us)))
+        s->run->report.out_of_memory = 1;
+}
+
 static int measure_row(products *s, size_t i)
 {
     bench_run *run = s->run;
@@ -385,17 +269,12 @@ static int measure_row(products *s, size_t i)
         return bench_fail_status(run, p->text);
     }
     progress_end(&run->progress);
+    add_cost(s, p, row);
     bench_rows_add(&s->rows, &run->report, row);
     s->wrong += (size_t)wrong;
     if (run->args.record && gain > 0 && jg_record_gain(run->context, &p->problem, gain) != JG_OK)
         return bench_fail_status(run, "--record");
     return BENCH_EXIT_DONE;
-}
-
-static int same_group(const bench_product *x, const bench_product *y)
-{
-    return strcmp(x->suite, y->suite) == 0 && strcmp(x->list, y->list) == 0 &&
-           x->layout.problem.type_a == y->layout.problem.type_a && x->layout.problem.type_c == y->layout.problem.type_c;
 }
 
 static int measure_rows(products *s)
@@ -425,8 +304,7 @@ static void finish(products *s)
     bench_pool_close(&a->pool);
     bench_clock_close(&a->clock);
     if (s->workspace) s->run->gpu.driver->memory_free(s->workspace);
-    for (size_t i = 0; i < s->count; i++) free((char *)s->list[i].text);
-    free(s->list);
+    bench_products_forget(s);
     bench_machine_close(&s->machine);
 }
 
@@ -434,7 +312,7 @@ static int prepare(products *s)
 {
     bench_run *run = s->run;
     bench_arena *a = &s->arena;
-    int status = collect(s);
+    int status = bench_products_collect(s);
     if (status == BENCH_EXIT_DONE) status = bench_start_gpu(run);
     if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
     if (status == BENCH_EXIT_DONE) status = open_library(s);

@@ -12,15 +12,19 @@
  *           measured in several ways: the largest counts
  *       "rows": [{
  *           "suite": "layers", "list": "resnet50", "problem": "196x768x768:f16",
- *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "data": "resident" or "rotated",
+ *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "ceiling": "f16",
+ *           "data": "resident" or "rotated",            ceiling: the name of the one that it is held against
  *           "kernel": "jg_sm90_mma_...", "plan": "mma 128x64x32 w64x32 s3",      ours
  *           "flops": 231211008, "bytes": 1782144,      of one product: 2 m n k; A, B and C once each
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
  *               {"name": "cublas", "us": {...}}, {"name": "lt first", ...}, {"name": "lt best", ...},
  *               {"name": "lt best", "refused": "why"}, ...],
+ *               {"name": "cublas", "refused": "no peer: why"}: it does not do such products at all
  *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
  *           "ratio_p": 0.0001,                  probability of such a difference by chance (Mann-Whitney U)
+ *           "layout": "odd ld", "cost": 1.4,    suite misalign: how it lies ("aligned", "odd ld", "offset", "padded"), and its
+ *                                               time / the time of the aligned layout, by medians of ours
  *           "roofline_percent": 41.5, "bound": "compute", "memory" or "l2",
  *           "check": {"reference": 0.21, "peer": 0.3},  largest error / what is allowed, against a reference in double: wrong
  *               above 1; largest difference to a peer's result / what is allowed: where that is above 1 and ours is right, it is
@@ -46,6 +50,7 @@
  *           "interrupted": false}               only the runs that were finished are compared
  *     }
  *
+ * A "type" has all that products of a group have in common, as words of a problem text: "f16", "f16.s8-f16", "f32:tf32:relu".
  * Arrays that would be empty may be left out. */
 #ifndef JG_TOOLS_BENCH_RESULT_H
 #define JG_TOOLS_BENCH_RESULT_H
@@ -53,6 +58,9 @@
 #define BENCH_RESULT_FORMAT "jitgemm-bench result"
 #define BENCH_BASELINE_FORMAT "jitgemm-bench baseline"
 #define BENCH_RESULT_FORMAT_VERSION 1
+
+/* How the reason of a peer begins that does not do such products at all. */
+#define BENCH_NO_PEER "no peer"
 
 /* Each bin of a histogram is this many times as wide as the one before: 2 to the power of 1/4. */
 #define BENCH_HISTOGRAM_STEP 1.189207115002721

@@ -2,6 +2,8 @@
 #include "bench_rows.h"
 
 #include "bench_json.h"
+#include "bench_misalign.h"
+#include "bench_result.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +28,19 @@ static double us_of(const cJSON *row, const char *name, const char *figure)
     return json_number(cJSON_GetObjectItem(contestant_of(row, name), "us"), figure);
 }
 
+double bench_row_us(const cJSON *row)
+{
+    return us_of(row, columns[0], "p50");
+}
+
+/* Why a contestant gave no time; "" if it gave one. Of what a peer does not do at all, the cells say that there is none. */
+static const char *refusal_of(const cJSON *one, const char **cell)
+{
+    const char *why = json_text(one, "refused");
+    *cell = strncmp(why, BENCH_NO_PEER, strlen(BENCH_NO_PEER)) == 0 ? BENCH_NO_PEER : "refused";
+    return why;
+}
+
 /* ---- the table ---- */
 
 static void print_heading(bench_rows *rows, const bench_report *r, const cJSON *row)
@@ -45,14 +60,18 @@ static void print_heading(bench_rows *rows, const bench_report *r, const cJSON *
         rows->shown |= 1u << i;
         printf("%10s", columns[i]);
     }
-    printf("%8s%10s%7s  %s\n", "ratio", "roofline", "check", "plan");
+    rows->has_cost = *json_text(row, "layout") != 0;
+    printf("%8s", "ratio");
+    if (rows->has_cost) printf("%8s", "cost");
+    printf("%10s%7s  %s\n", "roofline", "check", "plan");
 }
 
 static void print_us(const cJSON *row, const char *name)
 {
     const cJSON *one = contestant_of(row, name);
     const double us = us_of(row, name, "p50");
-    if (isnan(us)) printf("%10s", cJSON_GetObjectItem(one, "refused") ? "refused" : "-");
+    const char *cell;
+    if (isnan(us)) printf("%10s", *refusal_of(one, &cell) ? cell : "-");
     else printf("%10.2f", us);
 }
 
@@ -68,6 +87,8 @@ static void print_times(const bench_rows *rows, const cJSON *row)
     const double ratio = json_number(row, "ratio"), roofline = json_number(row, "roofline_percent");
     snprintf(text, sizeof text, "%.2f%s", ratio, json_number(row, "ratio_p") < SURE ? " " : "~");
     printf("%8s", isnan(ratio) ? "-" : text);
+    snprintf(text, sizeof text, "%.2f", json_number(row, "cost"));
+    if (rows->has_cost) printf("%8s", isnan(json_number(row, "cost")) ? "-" : text);
     snprintf(text, sizeof text, "%.1f%% %.1s", roofline, json_text(row, "bound"));
     printf("%10s", isnan(roofline) ? "-" : text);
 }
@@ -101,13 +122,14 @@ static void print_refusals(bench_rows *rows, const cJSON *row)
     cJSON_ArrayForEach(one, cJSON_GetObjectItem(row, "contestants"))
     {
         char line[320];
-        if (!cJSON_GetObjectItem(one, "refused")) continue;
-        snprintf(line, sizeof line, "%s: %.250s", json_text(one, "name"), json_text(one, "refused"));
+        const char *cell, *why = refusal_of(one, &cell);
+        if (!*why) continue;
+        snprintf(line, sizeof line, "%s: %.250s", json_text(one, "name"), why);
         line[strcspn(line, "\n")] = 0;
         if (has_line(rows->refused, line)) continue;
         const size_t length = strlen(rows->refused);
         snprintf(rows->refused + length, sizeof rows->refused - length, "%s\n", line);
-        printf("    refused by %s\n", line);
+        printf("    %s%s\n", strcmp(cell, BENCH_NO_PEER) == 0 ? "" : "refused by ", line);
     }
 }
 
@@ -145,7 +167,7 @@ static void print_csv_heading(const bench_report *r)
         for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++) printf(",%s", counter_names[i]);
     else
         fputs(",jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,lt_first_us,lt_best_us,peer,ratio,ratio_p,"
-              "roofline_percent,bound", stdout);
+              "cost,roofline_percent,bound", stdout);
     fputs(",check_reference,check_peer\n", stdout);
 }
 
@@ -166,12 +188,14 @@ static void print_csv_line(const bench_report *r, const cJSON *row)
         print_csv_number(us_of(row, columns[0], "p25"));
         print_csv_number(us_of(row, columns[0], "p75"));
         for (int i = 1; i < COLUMNS; i++) {
-            if (cJSON_GetObjectItem(contestant_of(row, columns[i]), "refused")) fputs(",refused", stdout);
+            const char *cell;
+            if (*refusal_of(contestant_of(row, columns[i]), &cell)) printf(",%s", cell);
             else print_csv_number(us_of(row, columns[i], "p50"));
         }
         printf(",%s", json_text(row, "peer"));
         print_csv_number(json_number(row, "ratio"));
         print_csv_number(json_number(row, "ratio_p"));
+        print_csv_number(json_number(row, "cost"));
         print_csv_number(json_number(row, "roofline_percent"));
         printf(",%s", json_text(row, "bound"));
     }
@@ -188,7 +212,7 @@ void bench_rows_add(bench_rows *rows, bench_report *r, cJSON *row)
     char group[sizeof rows->group];
     bench_report_add(r, &r->rows, row);
     if (!row || r->out_of_memory) return;
-    snprintf(group, sizeof group, "%.60s %.60s %.30s %.30s", json_text(row, "suite"), json_text(row, "list"),
+    snprintf(group, sizeof group, "%.60s %.60s %.500s %.30s", json_text(row, "suite"), json_text(row, "list"),
              json_text(row, "type"), json_text(row, "data"));
     if (strcmp(group, rows->group) != 0 && r->format == BENCH_TABLE) {
         print_heading(rows, r, row);
@@ -208,11 +232,34 @@ static int is_wrong(const cJSON *row)
     return json_number(cJSON_GetObjectItem(row, "check"), "reference") > 1;
 }
 
+/* What each layout costs on average, of right results. */
+static void sum_up_costs(const bench_report *r, int first)
+{
+    const char *before = "  time / time of the aligned layout, geometric means: ";
+    for (int layout = BENCH_ALIGNED + 1; layout < BENCH_MISALIGNS; layout++) {
+        double sum = 0;
+        int count = 0;
+        for (int i = first; i < cJSON_GetArraySize(r->rows); i++) {
+            const cJSON *row = cJSON_GetArrayItem(r->rows, i);
+            const double cost = json_number(row, "cost");
+            const char *name = bench_misalign_name((bench_misalign)layout);
+            if (strcmp(json_text(row, "layout"), name) != 0 || isnan(cost) || is_wrong(row)) continue;
+            sum += log(cost);
+            count++;
+        }
+        if (count == 0) continue;
+        printf("%s%s %.2f", before, bench_misalign_name((bench_misalign)layout), exp(sum / count));
+        before = ", ";
+    }
+    if (*before == ',') putchar('\n');
+}
+
 void bench_rows_sum_up(bench_report *r, int first)
 {
     const cJSON *worst = NULL, *best = NULL, *last = NULL;
     double sum = 0;
     int count = 0;
+    if (r->format == BENCH_TABLE) sum_up_costs(r, first);
     for (int i = first; i < cJSON_GetArraySize(r->rows); i++) {
         const cJSON *row = cJSON_GetArrayItem(r->rows, i);
         const double ratio = json_number(row, "ratio");

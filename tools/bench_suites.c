@@ -2,6 +2,9 @@
  * that of this version. See bench_suites.h. */
 #include "bench_suites.h"
 
+#include "bench_misalign.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #define EMBED(symbol, file)                                                                                                  \
@@ -16,6 +19,7 @@
 #define LISTS(X)                                                                                                             \
     X(common16, "common16", 0, "squares from 64 to 1024 in steps of 64")                                                     \
     X(poison, "poison", 0, "primes, one off a power of two, odd leading dimensions")                                         \
+    X(misalign, "misalign", 0, "what odd leading dimensions and addresses cost, beside aligned ones")                       \
     X(skinny, "skinny", 1, "1 to 32 rows or columns times a large matrix")                                                   \
     X(resnet50, "layers", 0, "ResNet-50, one image")                                                                         \
     X(mobilenet_v2, "layers", 0, "MobileNetV2 without its depthwise convolutions, one image")                                \
@@ -42,5 +46,11 @@ int bench_list_matches(const bench_list *list, const char *word)
 
 int bench_list_problems(const bench_list *list, const jg_problem *defaults, size_t count, sizelist *out)
 {
-    return sizelist_read_text(out, list->name, list->text, defaults, count);
+    sizelist sizes = {0};
+    if (strcmp(list->name, BENCH_MISALIGN) != 0) return sizelist_read_text(out, list->name, list->text, defaults, count);
+    const int read = sizelist_read_text(&sizes, list->name, list->text, defaults, count);
+    const int expanded = read == 0 ? bench_misalign_expand(&sizes, out) : -1;
+    if (expanded != 0) snprintf(out->error, sizeof out->error, "%s", read == 0 ? "out of memory" : sizes.error);
+    sizelist_free(&sizes);
+    return expanded;
 }

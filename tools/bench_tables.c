@@ -2,6 +2,7 @@
 #include "bench_tables.h"
 
 #include "bench_group.h"
+#include "bench_result.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +41,7 @@ double bench_row_error(const cJSON *row)
 /* What the columns of a group's table are. */
 typedef struct row_columns {
     names peers, counters;
-    int times, spread, ratio, roofline, check, kernel;
+    int times, spread, ratio, cost, roofline, check, kernel;
 } row_columns;
 
 static row_columns columns_of(const cJSON *first)
@@ -56,6 +57,7 @@ static row_columns columns_of(const cJSON *first)
         c.spread |= isfinite(json_number(json_object(bench_contestant(row, BENCH_OURS), "us"), "p25"));
         c.kernel |= *json_text(row, "kernel") != 0;
         c.ratio |= isfinite(json_number(row, "ratio"));
+        c.cost |= isfinite(json_number(row, "cost"));
         c.roofline |= isfinite(json_number(row, "roofline_percent"));
         c.check |= isfinite(bench_row_error(row));
     }
@@ -70,6 +72,7 @@ static void put_row_heading(bench_page *page, const row_columns *c)
     if (c->spread) bench_page_markup(page, "<th scope=\"col\" class=\"n\">p25\xE2\x80\x93p75</th>");
     for (size_t i = 0; i < c->peers.count; i++) text_cell(page, "<th scope=\"col\" class=\"n\">", c->peers.items[i], ", us</th>");
     if (c->ratio) bench_page_markup(page, "<th scope=\"col\" class=\"n\">ratio</th><th scope=\"col\" class=\"n\">p</th>");
+    if (c->cost) bench_page_markup(page, "<th scope=\"col\" class=\"n\">time / aligned</th>");
     if (c->roofline)
         bench_page_markup(page, "<th scope=\"col\" class=\"n\">%% of roofline</th><th scope=\"col\">bound by</th>");
     for (size_t i = 0; i < c->counters.count; i++) {
@@ -97,7 +100,8 @@ static void put_peer_cell(bench_page *page, const cJSON *row, const char *name)
         bench_page_number_cell(page, bench_median(row, name), 2);
         return;
     }
-    text_cell(page, "<td class=\"n\"><small title=\"", refused, "\">refused</small></td>");
+    text_cell(page, "<td class=\"n\"><small title=\"", refused, "");
+    bench_page_markup(page, "\">%s</small></td>", bench_is_no_peer(who) ? BENCH_NO_PEER : "refused");
 }
 
 static void put_check_cell(bench_page *page, const cJSON *row)
@@ -147,6 +151,7 @@ static void put_row(bench_page *page, const cJSON *row, const row_columns *c)
         if (isfinite(p)) bench_page_markup(page, p < 0.0001 ? "&lt; 0.0001" : "%.4f", p);
         bench_page_markup(page, "</td>");
     }
+    if (c->cost) bench_page_number_cell(page, json_number(row, "cost"), 2);
     if (c->roofline) {
         bench_page_number_cell(page, json_number(row, "roofline_percent"), 1);
         text_cell(page, "<td>", json_text(row, "bound"), "</td>");
@@ -165,7 +170,10 @@ static void put_reasons(bench_page *page, const cJSON *first)
     for (const cJSON *row = first; row; row = bench_group_row(row))
         for (const cJSON *who = json_first(row, "contestants"); who; who = who->next)
             add_name(&reasons, json_text(who, "refused"));
-    for (size_t i = 0; i < reasons.count; i++) text_cell(page, "<p class=\"refused\">Refused: ", reasons.items[i], "</p>\n");
+    for (size_t i = 0; i < reasons.count; i++) {
+        const int is_none = strncmp(reasons.items[i], BENCH_NO_PEER, strlen(BENCH_NO_PEER)) == 0;
+        text_cell(page, is_none ? "<p class=\"refused\">" : "<p class=\"refused\">Refused: ", reasons.items[i], "</p>\n");
+    }
 }
 
 void bench_write_rows(bench_page *page, const cJSON *result)

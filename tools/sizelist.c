@@ -36,7 +36,7 @@ static int reserve(sizelist *list, size_t more)
 /* Equal by meaning: the text form is canonical, the struct has padding. */
 static int same_problem(const jg_problem *x, const jg_problem *y)
 {
-    char text_x[256], text_y[256];
+    char text_x[JG_PROBLEM_TEXT_BYTES], text_y[JG_PROBLEM_TEXT_BYTES];
     return jg_problem_format(x, text_x, sizeof text_x, NULL) == JG_OK &&
            jg_problem_format(y, text_y, sizeof text_y, NULL) == JG_OK && strcmp(text_x, text_y) == 0;
 }
@@ -142,11 +142,15 @@ int sizelist_read_text(sizelist *list, const char *name, const char *text, const
 
 int sizelist_type(const char *word, size_t length, jg_problem *problem)
 {
-    char text[64];
+    char text[JG_PROBLEM_TEXT_BYTES];
     *problem = (jg_problem){0};
-    if (length > 60 || memchr(word, ':', length)) return -1;
+    if (length > sizeof text - 3) return -1;
     snprintf(text, sizeof text, "1:%.*s", (int)length, word);
-    return jg_problem_parse(text, problem) == JG_OK && problem->type_a != JG_DEFAULT_TYPE ? 0 : -1;
+    if (jg_problem_parse(text, problem) != JG_OK) return -1;
+    if (problem->type_a == JG_DEFAULT_TYPE && problem->math == JG_MATH_DEFAULT) return -1;
+    if (problem->type_a == JG_DEFAULT_TYPE) problem->type_a = problem->type_b = problem->type_c = JG_F32;
+    problem->m = problem->n = problem->k = 0;
+    return 0;
 }
 
 void sizelist_free(sizelist *list)

@@ -31,8 +31,10 @@ int sizelist_read(sizelist *list, const char *path, const jg_problem *defaults, 
 /* The same for a list that is in memory, ended by 0; errors begin with `name` instead of the file's. */
 int sizelist_read_text(sizelist *list, const char *name, const char *text, const jg_problem *defaults, size_t default_count);
 
-/* Reads the types of a word such as "f16" or "f16-f32" into *problem, all else of it 0. Returns 0, or -1 if it is no type. The
- * library's own grammar is the judge, so that new types need no change here. */
+/* Reads what sizes that say nothing of it are of: a type such as "f16" or "f16-f32", a mode of math, which is f32's then, such as
+ * "tf32", and any further words of a problem text behind colons, such as "f16:nt" or "u8.s8:relu". What is not said is 0 in
+ * *problem. Returns 0, or -1 if it is no such thing. The library's own grammar is the judge, so that new words need no change
+ * here. */
 int sizelist_type(const char *word, size_t length, jg_problem *problem);
 
 /* Frees what the list holds and makes it empty. */
