@@ -3,6 +3,8 @@
 #include "fake_cublas.h"
 #include "half.h"
 
+#include <math.h>
+
 #define EXPORT __attribute__((visibility("default")))
 #define ENTRY(result, name, parameters) \
     EXPORT result name parameters;      \
@@ -14,7 +16,8 @@
     } while (0)
 
 enum { SUCCESS = 0, ALLOC_FAILED = 3, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
-enum { F32 = 0, F16 = 2, BF16 = 14, COMPUTE_32F = 68, GEMM_DEFAULT = -1, DEFAULT_MATH = 0 };
+enum { F32 = 0, F16 = 2, BF16 = 14, S8 = 3, S32 = 10, E4M3 = 28, E5M2 = 29 };
+enum { COMPUTE_16F = 64, COMPUTE_32F = 68, COMPUTE_32I = 72, COMPUTE_TF32 = 77, GEMM_DEFAULT = -1, DEFAULT_MATH = 0 };
 enum { LAYOUT_BATCH_COUNT = 5, LAYOUT_BATCH_OFFSET = 6, DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_SM_TARGET = 15, PREF_WORKSPACE = 1,
        PREF_ALIGNMENT_A = 5, PREF_ALIGNMENT_D = 8 };
 
@@ -42,11 +45,25 @@ typedef struct product {
     int op_a, op_b, batch;
     int64_t m, n, k;
     matrix a, b, c;
+    int compute, is_lt;
 } product;
+
+/* 8-bit floats: no special values here. */
+static float load_byte(unsigned bits, int digits, int bias)
+{
+    const int exponent = (int)(bits & 0x7f) >> digits, digit = (int)(bits & ((1u << digits) - 1));
+    const float value = exponent ? ldexpf((float)(digit + (1 << digits)), exponent - bias - digits)
+                                 : ldexpf((float)digit, 1 - bias - digits);
+    return bits & 0x80 ? -value : value;
+}
 
 static float load(const void *base, int type, int64_t index)
 {
     if (type == F32) return ((const float *)base)[index];
+    if (type == S8) return (float)((const int8_t *)base)[index];
+    if (type == S32) return (float)((const int32_t *)base)[index];
+    if (type == E4M3) return load_byte(((const uint8_t *)base)[index], 3, 7);
+    if (type == E5M2) return load_byte(((const uint8_t *)base)[index], 2, 15);
     const uint16_t bits = ((const uint16_t *)base)[index];
     return type == F16 ? half_f16_to_f32(bits) : half_bf16_to_f32(bits);
 }
@@ -54,12 +71,24 @@ static float load(const void *base, int type, int64_t index)
 static void store(void *base, int type, int64_t index, float value)
 {
     if (type == F32) ((float *)base)[index] = value;
+    else if (type == S32) ((int32_t *)base)[index] = (int32_t)value;
     else ((uint16_t *)base)[index] = type == F16 ? half_f32_to_f16(value) : half_f32_to_bf16(value);
 }
 
-/* The combinations that f32 accumulation has; what cuBLAS has no kernels for (f16 to bf16, say) is not left out. */
+/* The combinations that each arithmetic has; what cuBLAS has no kernels for (f16 to bf16, say) is not left out. */
 static int has_types(const product *p)
 {
+    const int is_f32 = p->a.type == F32 && p->b.type == F32 && p->c.type == F32;
+    const int is_f16 = p->a.type == F16 && p->b.type == F16 && p->c.type == F16;
+    const int is_s8 = p->a.type == S8 && p->b.type == S8 && p->c.type == S32;
+    const int has_e4m3 = (p->a.type == E4M3 && (p->b.type == E4M3 || p->b.type == E5M2)) ||
+                         (p->a.type == E5M2 && p->b.type == E4M3);
+    if (p->compute == COMPUTE_TF32) return is_f32;
+    if (p->compute == COMPUTE_16F) return is_f16;
+    if (p->compute == COMPUTE_32I) return is_s8 && p->a.ld % 4 == 0 && p->b.ld % 4 == 0;
+    if (p->compute != COMPUTE_32F) return 0;
+    if (p->is_lt && has_e4m3)
+        return p->op_a && !p->op_b && p->a.ld % 16 == 0 && p->b.ld % 16 == 0 && p->c.type != S8 && p->c.type != S32;
     const int narrow = (p->a.type == F16 || p->a.type == BF16) && (p->c.type == F16 || p->c.type == BF16 || p->c.type == F32);
     return p->a.type == p->b.type && (narrow || (p->a.type == F32 && p->c.type == F32));
 }
@@ -91,6 +120,7 @@ static int compute(const char *call, const product *p, float alpha, const void *
                 store(c, p->c.type, at, alpha * sum + (beta == 0 ? 0 : beta * load(c, p->c.type, at)));
             }
     fake->call = call;
+    fake->compute = p->compute;
     fake->batch = p->batch;
     fake->products++;
     return SUCCESS;
@@ -171,17 +201,22 @@ ENTRY(int, cublasSetSmCountTarget, (void *h, int count))
 }
 #endif
 
-static int compute_on(const handle *h, const char *call, const product *p, const float *alpha, const void *a, const void *b,
-                      const float *beta, void *c, int type, int algorithm)
+/* alpha or beta: of the type that the arithmetic has. */
+static float scalar(const void *value, int compute_type)
 {
-    if (type != COMPUTE_32F) return NOT_SUPPORTED;
+    return load(value, compute_type == COMPUTE_32I ? S32 : compute_type == COMPUTE_16F ? F16 : F32, 0);
+}
+
+static int compute_on(const handle *h, const char *call, const product *p, const void *alpha, const void *a, const void *b,
+                      const void *beta, void *c, int algorithm)
+{
     if (algorithm != GEMM_DEFAULT || h->math != DEFAULT_MATH) return INVALID_VALUE;
     fake->stream = h->stream;
     fake->workspace = h->workspace;
     fake->workspace_bytes = h->workspace_bytes;
     fake->sm_target = h->sm_target;
     fake->choice_used = -1;
-    return compute(call, p, *alpha, a, b, *beta, c);
+    return compute(call, p, scalar(alpha, p->compute), a, b, scalar(beta, p->compute), c);
 }
 
 ENTRY(int, cublasGemmEx,
@@ -189,8 +224,8 @@ ENTRY(int, cublasGemmEx,
        int type_b, int ldb, const void *beta, void *c, int type_c, int ldc, int type, int algorithm))
 {
     RETURN_IF_REFUSED();
-    const product p = {op_a, op_b, 1, m, n, k, {type_a, lda, 0}, {type_b, ldb, 0}, {type_c, ldc, 0}};
-    return compute_on(h, __func__, &p, alpha, a, b, beta, c, type, algorithm);
+    const product p = {op_a, op_b, 1, m, n, k, {type_a, lda, 0}, {type_b, ldb, 0}, {type_c, ldc, 0}, type, 0};
+    return compute_on(h, __func__, &p, alpha, a, b, beta, c, algorithm);
 }
 
 ENTRY(int, cublasGemmStridedBatchedEx,
@@ -199,8 +234,9 @@ ENTRY(int, cublasGemmStridedBatchedEx,
        long long stride_c, int batch, int type, int algorithm))
 {
     RETURN_IF_REFUSED();
-    const product p = {op_a, op_b, batch, m, n, k, {type_a, lda, stride_a}, {type_b, ldb, stride_b}, {type_c, ldc, stride_c}};
-    return compute_on(h, __func__, &p, alpha, a, b, beta, c, type, algorithm);
+    const product p = {op_a, op_b, batch, m, n, k, {type_a, lda, stride_a}, {type_b, ldb, stride_b}, {type_c, ldc, stride_c},
+                       type, 0};
+    return compute_on(h, __func__, &p, alpha, a, b, beta, c, algorithm);
 }
 
 /* ---- cuBLASLt ---- */
@@ -219,7 +255,7 @@ ENTRY(size_t, cublasLtGetVersion, (void)) { return 990902; }
 typedef struct descriptor {
     char kind; /* 'o'peration, 'l'ayout, 'p'reference */
     int32_t op_a, op_b, sm_target, batch;
-    int type;
+    int type;             /* of an operation: the arithmetic */
     uint64_t rows, columns;
     int64_t ld, stride;
     uint64_t max_workspace_bytes;
@@ -256,8 +292,9 @@ ENTRY(int, cublasLtMatmulDescCreate, (void **out, int compute_type, int scale_ty
 {
     *out = out;
     RETURN_IF_REFUSED();
-    if (compute_type != COMPUTE_32F || scale_type != F32) return NOT_SUPPORTED;
-    return make_descriptor(out, (descriptor){.kind = 'o'});
+    const int of_alpha = compute_type == COMPUTE_32I ? S32 : compute_type == COMPUTE_16F ? F16 : F32;
+    if (scale_type != of_alpha) return NOT_SUPPORTED;
+    return make_descriptor(out, (descriptor){.kind = 'o', .type = compute_type});
 }
 
 ENTRY(int, cublasLtMatmulDescDestroy, (void *d)) { return drop_descriptor(d, 'o'); }
@@ -321,7 +358,7 @@ static int describe(const descriptor *o, const descriptor *a, const descriptor *
     if (o->kind != 'o' || a->kind != 'l' || b->kind != 'l' || c->kind != 'l') return INVALID_VALUE;
     const uint64_t k = o->op_a ? a->rows : a->columns;
     *p = (product){o->op_a, o->op_b, c->batch, (int64_t)c->rows, (int64_t)c->columns, (int64_t)k,
-                   {a->type, a->ld, a->stride}, {b->type, b->ld, b->stride}, {c->type, c->ld, c->stride}};
+                   {a->type, a->ld, a->stride}, {b->type, b->ld, b->stride}, {c->type, c->ld, c->stride}, o->type, 1};
     const int fits = (o->op_a ? a->columns : a->rows) == c->rows && (o->op_b ? b->rows : b->columns) == c->columns &&
                      (o->op_b ? b->columns : b->rows) == k && a->batch == c->batch && b->batch == c->batch;
     return !fits || !is_valid(p) ? INVALID_VALUE : k == 0 || !has_types(p) ? NOT_SUPPORTED : SUCCESS;
@@ -379,5 +416,5 @@ ENTRY(int, cublasLtMatmul,
     fake->workspace_bytes = workspace_bytes;
     fake->sm_target = ((const descriptor *)o)->sm_target;
     fake->choice_used = (int)words[1];
-    return compute(__func__, &p, *(const float *)alpha, a, b, *(const float *)beta, d);
+    return compute(__func__, &p, scalar(alpha, p.compute), a, b, scalar(beta, p.compute), d);
 }

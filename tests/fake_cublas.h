@@ -32,6 +32,7 @@ typedef struct fake_cublas {
 
     /* The last product. */
     const char *call;
+    int compute;                     /* cublasComputeType_t */
     void *stream, *workspace;
     size_t workspace_bytes;
     int sm_target, batch, choice_used; /* choice_used: by its place in the heuristic's own list; cuBLAS: -1 */

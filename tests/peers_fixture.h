@@ -90,6 +90,81 @@ static inline unsigned check_all(jg_status (*run)(const jg_problem *, const jg_o
     return number;
 }
 
+/* ---- other arithmetics ---- */
+
+/* f32 with TF32, f16 with sums in f16: as asked for, and right. */
+static inline void check_modes(jg_status (*run)(const jg_problem *, const jg_operands *))
+{
+    static const struct { size_t type; uint32_t math; int compute; } rows[] = {
+        {0, JG_MATH_TF32, 77}, {1, JG_MATH_F16, 64}, {0, JG_MATH_DEFAULT, 68}};
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (int layout = DENSE; layout <= BATCHED; layout += BATCHED) {
+            jg_problem p = make_problem(rows[i].type, 1, layout, 1);
+            p.math = rows[i].math;
+            check(run, &p, 2);
+            assert_int_equal(fake->compute, rows[i].compute);
+        }
+}
+
+enum { M8 = 5, N8 = 7, K8 = 16 };
+
+/* A product of bytes: A is M8 x K8 of the codes 1, 2, 3 ..., and B, which lies transposed, of those from 100 down. */
+static inline void run_bytes(jg_status (*run)(const jg_problem *, const jg_operands *), jg_type type, jg_type other, void *c)
+{
+    static uint8_t a[M8 * K8], b[N8 * K8];
+    static const float alpha = 2;
+    const jg_problem p = {.m = M8, .n = N8, .k = K8, .type_a = type, .type_b = other, .op_b = JG_T};
+    const jg_operands data = {.a = a, .b = b, .c = c, .alpha = &alpha, .stream = FAKE_STREAM};
+    for (int i = 0; i < M8 * K8; i++) a[i] = (uint8_t)(i + 1);
+    for (int i = 0; i < N8 * K8; i++) b[i] = (uint8_t)(100 - i);
+    assert_ok(run(&p, &data));
+}
+
+static inline void check_s8(jg_status (*run)(const jg_problem *, const jg_operands *))
+{
+    int32_t c[M8 * N8];
+    run_bytes(run, JG_S8, JG_S8, c);
+    assert_int_equal(fake->compute, 72);
+    for (int i = 0; i < M8; i++)
+        for (int j = 0; j < N8; j++) {
+            int32_t sum = 0;
+            for (int s = 0; s < K8; s++) sum += (i * K8 + s + 1) * (100 - (j * K8 + s));
+            assert_int_equal(c[i * N8 + j], 2 * sum);
+        }
+}
+
+/* Products that are compared with nothing: the text says so first, then why. */
+static inline void check_no_peers(jg_status (*run)(const jg_problem *, const jg_operands *), const char *library)
+{
+    static const struct { jg_problem p; const char *why; } rows[] = {
+        {{.epilogue = JG_EPILOGUE_SCALE}, "nothing fused in"},
+        {{.activation = JG_ACTIVATION_RELU}, "nothing fused in"},
+        {{.type_a = JG_F16, .type_b = JG_S4, .group_k = 32}, "nothing fused in"},
+        {{.math = JG_MATH_FLUSH}, "denormals"},
+        {{.type_a = JG_F16, .math = JG_MATH_F16 | JG_MATH_SANITIZE}, "NaN"},
+        {{.math = JG_MATH_STRICT}, "no such mode"},
+        {{.math = JG_MATH_F32_3XTF32}, "no such mode"},
+        {{.type_a = JG_F16, .type_b = JG_S8}, "floats by integers"},
+        {{.type_a = JG_S4, .type_b = JG_BF16}, "floats by integers"},
+        {{.type_a = JG_U8}, "s8 x s8 -> s32"},
+        {{.type_a = JG_U8, .type_b = JG_S8}, "s8 x s8 -> s32"},
+        {{.type_a = JG_S4}, "s8 x s8 -> s32"},
+        {{.type_a = JG_S8, .type_c = JG_S8}, "s8 x s8 -> s32"},
+        {{.type_a = JG_S8, .type_c = JG_F32}, "s8 x s8 -> s32"},
+        {{.type_a = JG_F16, .type_c = JG_S8}, "results in f32, f16 and bf16"},
+        {{.type_a = JG_F16, .type_c = JG_F32, .math = JG_MATH_F16}, "only for results in f16"}};
+    const jg_operands data = {.a = &data, .b = &data, .stream = FAKE_STREAM};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        jg_problem p = rows[i].p;
+        const int before = fake->products;
+        p.m = p.n = p.k = 8;
+        assert_fails(run(&p, &data), JG_ERR_UNSUPPORTED, rows[i].why);
+        assert_int_equal(strncmp(jg_last_error(), "no peer in ", 11), 0);
+        assert_non_null(strstr(jg_last_error(), library));
+        assert_int_equal(fake->products, before);
+    }
+}
+
 /* ---- a product of one element ---- */
 
 static inline jg_operands no_data(void *stream)

@@ -5,6 +5,7 @@
 #include "tools/bench_lt.h"
 
 #include <limits.h>
+#include <math.h>
 
 /* What cuBLASLt writes its choices into has to be laid out as it thinks. */
 #if defined(__has_include)
@@ -58,6 +59,37 @@ static void products_of_lt(void **state)
     const unsigned checked = check_all(run_lt, EMPTY_BATCH);
     assert_int_equal(fake->products, checked);
     assert_ptr_equal(fake->stream, FAKE_STREAM);
+}
+
+/* Codes of e4m3 by a table of their own: 1.mmm * 2^(e - 7), and below 8 m * 2^-9. */
+static double e4m3(int code)
+{
+    return code < 8 ? code / 512.0 : (8 + code % 8) / 8.0 * (1 << (code / 8)) / 128;
+}
+
+/* Other arithmetics, what it takes no part in, and what it refuses itself. */
+static void arithmetics_of_lt(void **state)
+{
+    (void)state;
+    const jg_problem upright = {.m = 8, .n = 8, .k = 8, .type_a = JG_E4M3};
+    float c[M8 * N8];
+    assert_ok(bench_lt_create(&lt, 0, 0, 0));
+    check_modes(run_lt);
+    check_s8(run_lt);
+    check_no_peers(run_lt, "cuBLASLt:");
+    run_bytes(run_lt, JG_E4M3, JG_E4M3, c);
+    assert_int_equal(fake->compute, 68);
+    for (int i = 0; i < M8; i++)
+        for (int j = 0; j < N8; j++) {
+            double sum = 0;
+            for (int s = 0; s < K8; s++) {
+                const int b = (100 - (j * K8 + s)) & 0xff;
+                sum += e4m3(i * K8 + s + 1) * (b & 0x80 ? -e4m3(b & 0x7f) : e4m3(b));
+            }
+            assert_true(fabs((double)c[i * N8 + j] - 2 * sum) <= 1e-5 * fabs(sum) + 1e-3);
+        }
+    run_bytes(run_lt, JG_E5M2, JG_E4M3, c);
+    assert_fails(bench_lt_prepare(&lt, &upright), JG_ERR_UNSUPPORTED, "AlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED");
 }
 
 /* ---- settings ---- */
@@ -248,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(products_of_lt),
+        TEST(arithmetics_of_lt),
         TEST(settings_of_lt),
         TEST(choices),
         TEST(no_choices),

@@ -64,6 +64,20 @@ static void products_of_cublas(void **state)
     check(run_peer, &no_sum, 4);
 }
 
+/* Other arithmetics, what it takes no part in, and what it refuses itself. */
+static void arithmetics_of_cublas(void **state)
+{
+    (void)state;
+    const jg_problem bytes = {.m = 8, .n = 8, .k = 8, .type_a = JG_E4M3}, odd = {.m = 4, .n = 4, .k = 5, .type_a = JG_S8};
+    const jg_operands data = no_data(FAKE_STREAM);
+    assert_ok(bench_peer_create(&peer, FAKE_STREAM));
+    check_modes(run_peer);
+    check_s8(run_peer);
+    check_no_peers(run_peer, "cuBLAS:");
+    assert_fails(run_peer(&bytes, &data), JG_ERR_UNSUPPORTED, "no peer in cuBLAS: it takes no 8-bit floats");
+    assert_fails(run_peer(&odd, &data), JG_ERR_UNSUPPORTED, "cublasGemmEx: CUBLAS_STATUS_NOT_SUPPORTED");
+}
+
 /* One item goes the way without a batch. */
 static void batches_of_cublas(void **state)
 {
@@ -255,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(products_of_cublas),
+        TEST(arithmetics_of_cublas),
         TEST(batches_of_cublas),
         TEST(settings_of_cublas),
         TEST(streams_of_cublas),

@@ -1,6 +1,8 @@
 /* Finding cuBLAS and cuBLASLt, and what their calls return: see bench_cublas.h. */
 #include "bench_cublas.h"
 
+#include "bench_result.h"
+#include "half.h"
 #include "status.h"
 
 #include <dlfcn.h>
@@ -73,5 +75,68 @@ jg_status bench_cublas_result(const char *call, int result)
 
 int bench_cublas_type(unsigned type)
 {
-    return type == JG_F16 ? CUDA_R_16F_ : type == JG_BF16 ? CUDA_R_16BF_ : CUDA_R_32F_;
+    switch (type) {
+    case JG_F16: return CUDA_R_16F_;
+    case JG_BF16: return CUDA_R_16BF_;
+    case JG_S8: return CUDA_R_8I_;
+    case JG_S32: return CUDA_R_32I_;
+    case JG_E4M3: return CUDA_R_8F_E4M3_;
+    case JG_E5M2: return CUDA_R_8F_E5M2_;
+    default: return CUDA_R_32F_;
+    }
+}
+
+/* ---- which products are compared ---- */
+
+static int is_wide_float(unsigned type)
+{
+    return type == JG_F32 || type == JG_F16 || type == JG_BF16;
+}
+
+static int is_narrow_float(unsigned type)
+{
+    return type == JG_E4M3 || type == JG_E5M2;
+}
+
+/* What stands in the way whatever the types are; null: nothing. */
+static const char *reason_of(const problem *p)
+{
+    const unsigned mode = problem_math_mode(p);
+    if (problem_is_fused(p)) return "products are compared with nothing fused in";
+    if (p->math & MATH_FLAGS) return "it has no such treatment of denormals and NaN";
+    if (mode == JG_MATH_STRICT || mode == JG_MATH_F32_3XTF32) return "it has no such mode of math";
+    return NULL;
+}
+
+static const char *reason_of_types(const problem *p, int is_lt)
+{
+    const unsigned a = p->type_a, b = p->type_b, c = p->type_c;
+    if (problem_is_weights(p, 0) || problem_is_weights(p, 1)) return "it multiplies no floats by integers";
+    if (type_is_integer((jg_type)a))
+        return a == JG_S8 && b == JG_S8 && c == JG_S32 ? NULL : "of integers only s8 x s8 -> s32 is compared";
+    if (is_narrow_float(a) && !is_lt) return "it takes no 8-bit floats; cuBLASLt does";
+    if (!is_wide_float(c)) return "of floats only results in f32, f16 and bf16 are compared";
+    if (problem_math_mode(p) == JG_MATH_F16 && c != JG_F16) return "it adds up in f16 only for results in f16";
+    return NULL;
+}
+
+jg_status bench_cublas_arithmetic_of(const problem *p, int is_lt, bench_cublas_arithmetic *out)
+{
+    const char *why = reason_of(p);
+    const unsigned mode = problem_math_mode(p);
+    if (!why) why = reason_of_types(p, is_lt);
+    if (why) return status_set(JG_ERR_UNSUPPORTED, BENCH_NO_PEER " in %s: %s", is_lt ? "cuBLASLt" : "cuBLAS", why);
+    *out = (bench_cublas_arithmetic){CUBLAS_COMPUTE_32F_, CUDA_R_32F_};
+    if (mode == JG_MATH_TF32) out->compute = CUBLAS_COMPUTE_32F_FAST_TF32_;
+    if (mode == JG_MATH_F16) *out = (bench_cublas_arithmetic){CUBLAS_COMPUTE_16F_, CUDA_R_16F_};
+    if (type_is_integer((jg_type)p->type_a)) *out = (bench_cublas_arithmetic){CUBLAS_COMPUTE_32I_, CUDA_R_32I_};
+    return JG_OK;
+}
+
+bench_cublas_scalar bench_cublas_scalar_of(const bench_cublas_arithmetic *arithmetic, float value)
+{
+    bench_cublas_scalar out = {.f32 = value};
+    if (arithmetic->scale == CUDA_R_32I_) out.s32 = (int32_t)value;
+    if (arithmetic->scale == CUDA_R_16F_) out.f16 = half_f32_to_f16(value);
+    return out;
 }

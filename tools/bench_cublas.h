@@ -4,20 +4,27 @@
 #ifndef JG_TOOLS_BENCH_CUBLAS_H
 #define JG_TOOLS_BENCH_CUBLAS_H
 
-#include "jitgemm.h"
+#include "problem.h"
 
 /* library_types.h */
 #define BENCH_CUBLAS_TYPES(X) \
     X(CUDA_R_32F, 0)          \
     X(CUDA_R_16F, 2)          \
-    X(CUDA_R_16BF, 14)
+    X(CUDA_R_16BF, 14)        \
+    X(CUDA_R_8I, 3)           \
+    X(CUDA_R_32I, 10)         \
+    X(CUDA_R_8F_E4M3, 28)     \
+    X(CUDA_R_8F_E5M2, 29)
 
-/* cublas_api.h. The default math mode never takes TF32 for f32. */
-#define BENCH_CUBLAS_NUMBERS(X) \
-    X(CUBLAS_OP_N, 0)           \
-    X(CUBLAS_OP_T, 1)           \
-    X(CUBLAS_DEFAULT_MATH, 0)   \
-    X(CUBLAS_COMPUTE_32F, 68)   \
+/* cublas_api.h. The default math mode never takes TF32 for f32 by itself. */
+#define BENCH_CUBLAS_NUMBERS(X)         \
+    X(CUBLAS_OP_N, 0)                   \
+    X(CUBLAS_OP_T, 1)                   \
+    X(CUBLAS_DEFAULT_MATH, 0)           \
+    X(CUBLAS_COMPUTE_16F, 64)           \
+    X(CUBLAS_COMPUTE_32F, 68)           \
+    X(CUBLAS_COMPUTE_32I, 72)           \
+    X(CUBLAS_COMPUTE_32F_FAST_TF32, 77) \
     X(CUBLAS_GEMM_DEFAULT, -1)
 
 /* cublas_api.h */
@@ -72,7 +79,24 @@ jg_status bench_cublas_load(const char *what, const char *base, const char *path
  * with a text such as "cublasGemmEx: CUBLAS_STATUS_NOT_SUPPORTED". */
 jg_status bench_cublas_result(const char *call, int result);
 
-/* A jg_type, never JG_DEFAULT_TYPE, as a cudaDataType. */
+/* A jg_type of a product that has an arithmetic here, as a cudaDataType. */
 int bench_cublas_type(unsigned type);
+
+/* How products are asked for: a cublasComputeType_t, and the cudaDataType of alpha and beta. */
+typedef struct bench_cublas_arithmetic {
+    int compute, scale;
+} bench_cublas_arithmetic;
+
+/* The one of a product. is_lt: of cuBLASLt, which takes 8-bit floats too. Error: UNSUPPORTED where there is no product like it to
+ * be compared with, with a text that begins with BENCH_NO_PEER; whether the library has kernels for the others it says itself. */
+jg_status bench_cublas_arithmetic_of(const problem *p, int is_lt, bench_cublas_arithmetic *out);
+
+/* alpha or beta as an arithmetic wants it. */
+typedef union bench_cublas_scalar {
+    float f32;
+    int32_t s32;
+    uint16_t f16;
+} bench_cublas_scalar;
+bench_cublas_scalar bench_cublas_scalar_of(const bench_cublas_arithmetic *arithmetic, float value);
 
 #endif

@@ -1,6 +1,5 @@
 /* cuBLASLt through dlopen: see bench_lt.h. */
 #include "bench_lt.h"
-#include "bench_cublas.h"
 
 #include "operands.h"
 #include "status.h"
@@ -77,7 +76,7 @@ static jg_status make_operation(bench_lt *lt)
 {
     const problem *p = &lt->product;
     RETURN_IF_ERROR(made("cublasLtMatmulDescCreate",
-                         lt->operation_create(&lt->operation, CUBLAS_COMPUTE_32F_, CUDA_R_32F_), &lt->operation));
+                         lt->operation_create(&lt->operation, lt->arithmetic.compute, lt->arithmetic.scale), &lt->operation));
     RETURN_IF_ERROR(set_operation(lt, CUBLASLT_MATMUL_DESC_TRANSA_, p->op_b == JG_T ? CUBLAS_OP_T_ : CUBLAS_OP_N_));
     RETURN_IF_ERROR(set_operation(lt, CUBLASLT_MATMUL_DESC_TRANSB_, p->op_a == JG_T ? CUBLAS_OP_T_ : CUBLAS_OP_N_));
     return lt->sm_target ? set_operation(lt, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET_, lt->sm_target) : JG_OK;
@@ -148,7 +147,8 @@ jg_status bench_lt_prepare(bench_lt *lt, const jg_problem *given)
     drop_product(lt);
     RETURN_IF_ERROR(problem_canonicalise(given, &lt->product));
     if (problem_is_empty(&lt->product)) return status_set(JG_ERR_UNSUPPORTED, "cuBLASLt takes no empty product");
-    jg_status status = make_operation(lt);
+    jg_status status = bench_cublas_arithmetic_of(&lt->product, 1, &lt->arithmetic);
+    if (status == JG_OK) status = make_operation(lt);
     if (status == JG_OK) status = make_layouts(lt);
     if (status == JG_OK) status = make_preference(lt, given->align_bytes);
     if (status == JG_OK) status = ask(lt);
@@ -161,9 +161,11 @@ jg_status bench_lt_gemm(bench_lt *lt, int choice, const jg_operands *data)
     if (choice < 0 || choice >= lt->count)
         return status_set(JG_ERR_VALUE, "choice %d; cuBLASLt has %d for the prepared product", choice, lt->count);
     const operands o = operands_canonicalise(&lt->product, data);
+    const bench_cublas_scalar alpha = bench_cublas_scalar_of(&lt->arithmetic, o.alpha);
+    const bench_cublas_scalar beta = bench_cublas_scalar_of(&lt->arithmetic, o.beta);
     void *const layout_c = lt->layouts[2];
     return bench_cublas_result("cublasLtMatmul",
-                               lt->matmul(lt->handle, lt->operation, &o.alpha, o.b, lt->layouts[0], o.a, lt->layouts[1], &o.beta,
+                               lt->matmul(lt->handle, lt->operation, &alpha, o.b, lt->layouts[0], o.a, lt->layouts[1], &beta,
                                           o.c, layout_c, o.c, layout_c, lt->choices[choice].algorithm, lt->workspace,
                                           lt->workspace_bytes, data->stream));
 }

@@ -12,7 +12,7 @@
 #ifndef JG_TOOLS_BENCH_LT_H
 #define JG_TOOLS_BENCH_LT_H
 
-#include "problem.h"
+#include "bench_cublas.h"
 
 #define BENCH_LT_CHOICES 32
 
@@ -34,6 +34,7 @@ typedef struct bench_lt {
     size_t workspace_bytes;
     int sm_target;
     problem product;              /* as prepared */
+    bench_cublas_arithmetic arithmetic;
     void *operation, *preference, *layouts[3]; /* descriptors; layouts of cuBLAS' A and B, which are our B and A, and of C */
     bench_lt_choice choices[BENCH_LT_CHOICES];
 
@@ -63,8 +64,8 @@ jg_status bench_lt_open(const char *path, bench_lt *lt);
  * Errors: UNSUPPORTED, DEVICE; there is no handle then. */
 jg_status bench_lt_create(bench_lt *lt, uint64_t workspace, size_t workspace_bytes, int sm_target);
 
-/* Asks for the choices for a product (any that jg_gemm takes; f32 accumulation, never TF32), in the library's order: lt->count
- * of them, at least 1. They rely on operands that are multiples of 256 bytes in address, or of problem->align_bytes if that is
+/* Asks for the choices for a product (those of bench_peer_gemm, and 8-bit floats), in the library's order: lt->count of them, at
+ * least 1. They rely on operands that are multiples of 256 bytes in address, or of problem->align_bytes if that is
  * set. Replaces the product before, also on error. Errors: UNSUPPORTED, with the reason (also for an empty product), DEVICE,
  * those of a bad problem. */
 jg_status bench_lt_prepare(bench_lt *lt, const jg_problem *problem);

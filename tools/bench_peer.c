@@ -75,23 +75,26 @@ jg_status bench_peer_sm_target(bench_peer *peer, int count)
 jg_status bench_peer_gemm(bench_peer *peer, const jg_problem *given, const jg_operands *data)
 {
     problem p;
+    bench_cublas_arithmetic how;
     RETURN_IF_ERROR(problem_canonicalise(given, &p));
     if (problem_is_empty(&p)) return JG_OK;
+    RETURN_IF_ERROR(bench_cublas_arithmetic_of(&p, 0, &how));
     if (p.lda > INT_MAX || p.ldb > INT_MAX || p.ldc > INT_MAX)
         return status_set(JG_ERR_UNSUPPORTED, "cuBLAS takes leading dimensions up to %d", INT_MAX);
     if (!peer->stream_is_set || data->stream != peer->stream) RETURN_IF_ERROR(use_stream(peer, data->stream));
     const operands o = operands_canonicalise(&p, data);
+    const bench_cublas_scalar alpha = bench_cublas_scalar_of(&how, o.alpha), beta = bench_cublas_scalar_of(&how, o.beta);
     const int m = (int)p.m, n = (int)p.n, k = (int)p.k, lda = (int)p.lda, ldb = (int)p.ldb, ldc = (int)p.ldc;
     const int type_a = bench_cublas_type(p.type_a), type_b = bench_cublas_type(p.type_b), type_c = bench_cublas_type(p.type_c);
     const int op_a = p.op_a == JG_T ? CUBLAS_OP_T_ : CUBLAS_OP_N_, op_b = p.op_b == JG_T ? CUBLAS_OP_T_ : CUBLAS_OP_N_;
     if (p.batch == 1)
         return bench_cublas_result("cublasGemmEx",
-                                   peer->gemm(peer->handle, op_b, op_a, n, m, k, &o.alpha, o.b, type_b, ldb, o.a, type_a, lda,
-                                              &o.beta, o.c, type_c, ldc, CUBLAS_COMPUTE_32F_, CUBLAS_GEMM_DEFAULT_));
+                                   peer->gemm(peer->handle, op_b, op_a, n, m, k, &alpha, o.b, type_b, ldb, o.a, type_a, lda,
+                                              &beta, o.c, type_c, ldc, how.compute, CUBLAS_GEMM_DEFAULT_));
     return bench_cublas_result("cublasGemmStridedBatchedEx",
-                               peer->gemm_batched(peer->handle, op_b, op_a, n, m, k, &o.alpha, o.b, type_b, ldb, p.stride_b, o.a,
-                                                  type_a, lda, p.stride_a, &o.beta, o.c, type_c, ldc, p.stride_c, (int)p.batch,
-                                                  CUBLAS_COMPUTE_32F_, CUBLAS_GEMM_DEFAULT_));
+                               peer->gemm_batched(peer->handle, op_b, op_a, n, m, k, &alpha, o.b, type_b, ldb, p.stride_b, o.a,
+                                                  type_a, lda, p.stride_a, &beta, o.c, type_c, ldc, p.stride_c, (int)p.batch,
+                                                  how.compute, CUBLAS_GEMM_DEFAULT_));
 }
 
 void bench_peer_close(bench_peer *peer)

@@ -46,9 +46,11 @@ jg_status bench_peer_workspace(bench_peer *peer, uint64_t workspace, size_t byte
  * UNSUPPORTED, DEVICE. */
 jg_status bench_peer_sm_target(bench_peer *peer, int count);
 
-/* Enqueues any product that jg_gemm takes, as jg_gemm would, with f32 accumulation and never with TF32. On another stream than
+/* Enqueues a product as jg_gemm would: f32, f16, bf16 with f32 accumulation and never with TF32, f32 with TF32 and f16 with f16
+ * accumulation if the mode of math is that one, and s8 x s8 -> s32. On another stream than
  * the call before, the handle goes over to it and keeps its workspace. An empty product does nothing.
- * Errors: UNSUPPORTED (also a leading dimension beyond int), DEVICE, those of a bad problem. */
+ * Errors: UNSUPPORTED (also a leading dimension beyond int; of other products the text begins with BENCH_NO_PEER), DEVICE, those
+ * of a bad problem. */
 jg_status bench_peer_gemm(bench_peer *peer, const jg_problem *problem, const jg_operands *operands);
 
 /* Destroys the handle, if there is one. The library stays loaded. */

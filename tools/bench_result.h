@@ -20,7 +20,7 @@
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
  *               {"name": "cublas", "us": {...}}, {"name": "lt first", ...}, {"name": "lt best", ...},
  *               {"name": "lt best", "refused": "why"}, ...],
- *               {"name": "cublas", "refused": "no peer: why"}: it does not do such products at all
+ *               {"name": "cublas", "refused": "no peer in cuBLAS: why"}: it does not do such products at all
  *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
  *           "ratio_p": 0.0001,                  probability of such a difference by chance (Mann-Whitney U)
  *           "layout": "odd ld", "cost": 1.4,    suite misalign: how it lies ("aligned", "odd ld", "offset", "padded"), and its
