@@ -150,6 +150,9 @@ static void wrong_words(void **state)
         {"--generic=f16,", "--generic: \"\" is no type"},
         {"--generic=f16:nt", "--generic: \"f16:nt\" is no type"},
         {"--generic=f16-f32", "--generic: \"f16-f32\": name the type of A and B alone"},
+        {"--generic=u8.s8", "--generic: \"u8.s8\": name the type of A and B alone, such as u8"},
+        {"--generic=s32", "--generic: \"s32\" is no type"},
+        {"--generic=tf3", "--generic: \"tf3\" is no type"},
         {"--generic f16", "\"f16\" is not a size"},
         {"--generic=f16 --type f16", "--type, --op and --order say how to read sizes"},
         {"--seal=yes", "bad option --seal=yes"},
@@ -168,6 +171,7 @@ static void dry_run_of_types_and_seal(void **state)
     (void)state;
     assert_run(0, "\"$P\" --arch 87 --cache new.db --generic=f16 --seal --dry-run; test ! -e new.db");
     assert_string_equal(out, "generic set: not listed by --dry-run\ncompiled 0, cached 0, failed 0\n");
+    assert_run(0, "\"$P\" --arch 87 --cache new.db --generic=f32,f16,bf16,s8,u8,s4,e4m3,tf32,3xtf32 --dry-run");
 }
 
 static size_t count(const char *text, const char *part)

@@ -149,7 +149,7 @@ static void usage_errors(void **state)
         {"--type f17", "--type: \"f17\" is no type"},
         {"--type f16,", "--type: \"\" is no type"},
         {"--type nt", "--type: \"nt\" is no type"},
-        {"--type f32:nt", "--type: \"f32:nt\" is no type"},
+        {"--type f32:xx", "--type: \"f32:xx\" is no type"},
         {"--op nx", "--op: \"nx\""},
         {"--order diagonal", "--order: \"diagonal\""},
         {"--arch 9000", "--arch: \"9000\""},
@@ -271,6 +271,12 @@ static void options_are_defaults(void **state)
     assert_has(out, "64:f16-f32  ");
     assert_has(out, "64:f16-f32:nt  ");
     assert_has(out, "96:bf16:nt  ");
+    /* Words behind a type count as if they were said, but --op and --order are stronger. */
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16:nt:col,f16-f32:tt"), 0);
+    assert_has(out, "64:f16:nt:col  ");
+    assert_has(out, "64:f16-f32:tt  ");
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16:nt:col --op tn --order row"), 0);
+    assert_has(out, "64:f16:tn  ");
     /* The common sizes take the options too. */
     assert_int_equal(run("\"$T\" --arch 87 --dry-run --type bf16 --order col"), 0);
     assert_int_equal(count_lines(out), 16 + 1);

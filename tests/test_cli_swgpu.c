@@ -25,7 +25,7 @@ static void usage_errors(void **state)
         {"--type f17 64", "--type: \"f17\" is no type"},
         {"--type f16, 64", "--type: \"\" is no type"},
         {"--type nt 64", "--type: \"nt\" is no type"},
-        {"--type f32:nt 64", "--type: \"f32:nt\" is no type"},
+        {"--type f32:xx 64", "--type: \"f32:xx\" is no type"},
         {"--cache '' 64", "--cache needs a file name"},
         {"--device= 64", "--device needs a value"},
         {"--checks '' 64", "--checks needs a value"},

@@ -64,8 +64,8 @@ static jg_problem other_problem(size_t i, size_t many)
 /* Bytes that each matrix of any problem here needs. */
 static size_t matrix_bytes(const jg_problem *p, size_t many)
 {
-    const int64_t dimensions[] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldc};
-    const int64_t items = p->batch ? p->batch : 1, strides[] = {p->stride_a, p->stride_b, p->stride_c};
+    const int64_t dimensions[] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldc, p->ld_residual};
+    const int64_t items = p->batch ? p->batch : 1, strides[] = {p->stride_a, p->stride_b, p->stride_c, p->stride_residual};
     int64_t largest = (int64_t)ceil(cbrt((double)many)), stride = 0;
     for (size_t i = 0; i < sizeof dimensions / sizeof *dimensions; i++)
         if (dimensions[i] > largest) largest = dimensions[i];
@@ -189,6 +189,14 @@ static int measure(dispatch_run *d, lane *lanes)
 
 /* ---- lanes ---- */
 
+/* What may be fused in is zeros too: A is as large as any of it. */
+static void add_fused(jg_operands *data)
+{
+    data->scale = data->scale_m = data->scale_n = data->a;
+    data->bias_m = data->bias_n = data->residual = data->group_scales = data->a;
+    data->group_zeros = data->a;
+}
+
 static int open_lane(dispatch_run *d, lane *l, size_t number)
 {
     bench_run *run = d->run;
@@ -204,6 +212,7 @@ static int open_lane(dispatch_run *d, lane *l, size_t number)
     jg_status status = bench_gpu_make_stream(gpu, &l->stream);
     if (status == JG_OK) status = bench_matrices_allocate(gpu, bytes, bytes, bytes, &l->matrices);
     l->data = bench_matrices_data(&l->matrices, l->stream);
+    add_fused(&l->data);
     if (status == JG_OK) status = jg_plan_create(run->context, &run->args.problem, &l->plan);
     return status == JG_OK ? BENCH_EXIT_DONE : bench_fail_status(run, "a stream, memory and a plan");
 }
@@ -276,7 +285,7 @@ static void note_kernel(dispatch_run *d, const jg_plan_details *details)
 {
     const char *alone = d->same.function ? "the same kernel with the same arguments"
                                          : "a kernel of the same shape that does nothing";
-    char problem[256] = "", text[1024];
+    char problem[JG_PROBLEM_TEXT_BYTES] = "", text[1024];
     jg_problem_format(&d->run->args.problem, problem, sizeof problem, NULL);
     snprintf(text, sizeof text,
              "The problem is %s, on %s. cuLaunchKernel alone launches %s. Threads: %zu; launches in a batch: %zu.", problem,

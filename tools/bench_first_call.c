@@ -158,7 +158,7 @@ static int call_all(first_call *f, contestant *who)
         const jg_status called = who->is_peer ? bench_peer_gemm(&f->peer, p, &data) : jg_gemm(context, p, &data);
         f->us[who->done++] = (double)(bench_now_ns() - before_ns) * 1e-3;
         if (called != JG_OK) {
-            char size[256] = "";
+            char size[JG_PROBLEM_TEXT_BYTES] = "";
             jg_problem_format(p, size, sizeof size, NULL);
             status = bench_fail_status(f->run, size);
         } else {
@@ -198,7 +198,7 @@ static bench_summary report_calls(first_call *f, const contestant *who)
 
 static void note_slowest(first_call *f, const contestant *who)
 {
-    char text[512], size[256] = "";
+    char text[512], size[JG_PROBLEM_TEXT_BYTES] = "";
     size_t slowest = 0;
     if (who->done == 0 || f->run->gpu.software) return;
     for (size_t i = 1; i < who->done; i++)

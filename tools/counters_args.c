@@ -21,7 +21,8 @@ static const char usage[] =
     "\n"
     "What to run\n"
     "  --list FILE     read sizes from FILE, one a line; - is standard input; may be repeated\n"
-    "  --type T,...    types of sizes that name none: f32, f16, bf16, f16-f32 ...\n"
+    "  --type T,...    types of sizes that name none: f32, f16, bf16, s8, s4, e4m3, f16-f32, u8.s8-s32,\n"
+    "                  f16.s4-f16, tf32, 3xtf32 ..., each with words of a size behind it, e.g. f16:relu\n"
     "  --device NAME   orin-nano, orin-nx, orin-agx (default), t4, a100, rtx3090, l4, rtx4090,\n"
     "                  h100, h200, b200, thor, rtx5090\n"
     "  --blocks N      run only N blocks of products above 2^26 multiply-adds; default all\n"
@@ -63,7 +64,7 @@ typedef struct source {
 
 /* The words of the command line before they are combined. */
 typedef struct words {
-    jg_problem types[TYPES_MAX]; /* only the types are set */
+    jg_problem types[TYPES_MAX]; /* and what may be said behind them */
     size_t type_count;
     source *sources;
     size_t source_count;
@@ -85,7 +86,8 @@ static int add_type(words *w, const char *word, size_t length)
 {
     jg_problem problem;
     if (sizelist_type(word, length, &problem) != 0)
-        return usage_error("--type: \"%.*s\" is no type; use f32, f16, bf16, f16-f32, f16-bf16 ...", (int)length, word);
+        return usage_error("--type: \"%.*s\" is no type; use f32, f16, bf16, s8, s4, e4m3, f16-f32, u8.s8-s32, f16.s4-f16, "
+                           "tf32 ..., each with further words of a size, such as f16:relu", (int)length, word);
     if (w->type_count == TYPES_MAX) return usage_error("--type: more than %d types", TYPES_MAX);
     w->types[w->type_count++] = problem;
     return -1;
@@ -205,7 +207,8 @@ int counters_args_blame(const counters_args *args, const char *error)
     if (!at) return 0;
     const char *option = NULL;
     for (int i = 0; i < COUNTERS_SETTINGS; i++)
-        if (args->settings[i] && strncmp(at, settings[i].variable, strlen(settings[i].variable)) == 0) option = settings[i].option;
+        if (args->settings[i] && strncmp(at, settings[i].variable, strlen(settings[i].variable)) == 0)
+            option = settings[i].option;
     size_t length = strlen(at);
     if (length && at[length - 1] == ')' && at != error && at[-1] == '(') length--; /* the library quotes the driver */
     usage_error("%s%s%.*s", option ? option : "", option ? ": " : "", (int)length, at);

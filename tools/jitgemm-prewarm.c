@@ -223,7 +223,7 @@ static int prewarm_arch(prewarm_run *run, int arch)
 /* An empty problem gets no line, as it gets no kernel in a real run. */
 static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *kept, const jg_problem *problem)
 {
-    char text[256], kernel[192] = "";
+    char text[JG_PROBLEM_TEXT_BYTES], kernel[192] = "";
     jg_problem_format(problem, text, sizeof text, NULL);
     char *explanation = explain(context, problem);
     const char *outcome = "failed", *error = explanation ? "" : jg_last_error();

@@ -136,8 +136,8 @@ static void on_log(void *user, jg_log_level level, const char *text)
 
 static int open_context(swgpu_run *run)
 {
-    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu", .cache_path = run->args.cache_path,
-                                .log = on_log, .log_user = run};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu",
+                                .cache_path = run->args.cache_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return COUNTERS_EXIT_DONE;
     run->context = NULL;
     if (counters_args_blame(&run->args, jg_last_error())) return COUNTERS_EXIT_USAGE;
@@ -244,11 +244,12 @@ static int write_product(swgpu_run *run, const counters_row *row, jg_status stat
 
 static int run_product(swgpu_run *run, const jg_problem *problem)
 {
-    char size[256], error[ERROR_BYTES] = "";
+    char size[JG_PROBLEM_TEXT_BYTES], error[ERROR_BYTES] = "";
     jg_plan_details details;
     counters_row row = {.size = size, .kernel = ""};
     jg_problem_format(problem, size, sizeof size, NULL);
-    progress_step(&run->progress, &(jg_progress){.done = run->done, .total = run->args.sizes.count, .problem = size, .kernel = ""});
+    progress_step(&run->progress,
+                  &(jg_progress){.done = run->done, .total = run->args.sizes.count, .problem = size, .kernel = ""});
 
     jg_status status = count_product(run, problem, &row, &details, error);
 

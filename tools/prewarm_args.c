@@ -25,12 +25,14 @@ static const char usage[] =
     "\n"
     "What to compile\n"
     "  --list FILE     read sizes from FILE, one a line; - is standard input; may be repeated\n"
-    "  --type T,...    types of sizes that name none: f32, f16, bf16, f16-f32 ...\n"
+    "  --type T,...    types of sizes that name none: f32, f16, bf16, s8, s4, e4m3, f16-f32, u8.s8-s32,\n"
+    "                  f16.s4-f16, tf32, 3xtf32 ..., each with words of a size behind it, e.g. f16:relu\n"
     "  --op OP,...     transposes of sizes that name none: nn, nt, tn, tt\n"
     "  --order ORDER   storage of sizes that name none: row or col\n"
     "  --generic[=T,...]\n"
     "                  also the generic kernels, which serve every size: of the types in use, and of T\n"
-    "                  (f32, f16, bf16). --generic=T,... without any SIZE makes these alone\n"
+    "                  (f32, f16, bf16, s8, u8, s4, e4m3, tf32, 3xtf32). --generic=T,... without any\n"
+    "                  SIZE makes these alone\n"
     "  --from-misses   also what programs met and had no kernel for, see jitgemm-cache misses; without\n"
     "                  any SIZE these alone. Where there are none it says so\n"
     "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU, all\n"
@@ -65,11 +67,11 @@ typedef struct source {
 
 /* The words of the command line before they are combined. */
 typedef struct words {
-    jg_problem types[TYPES_MAX]; /* only the types are set */
+    jg_problem types[TYPES_MAX]; /* and what may be said behind them */
     jg_problem ops[OPS_MAX];     /* only the ops are set */
     size_t type_count, op_count;
     jg_order order;
-    int order_given;
+    int order_given, op_given;
     source *sources;
     size_t source_count;
 } words;
@@ -101,7 +103,8 @@ static int add_type(words *w, prewarm_args *args, const char *word)
     (void)args;
     jg_problem problem;
     if (sizelist_type(word, strlen(word), &problem) != 0)
-        return usage_error("--type: \"%s\" is no type; use f32, f16, bf16, f16-f32, f16-bf16 ...", word);
+        return usage_error("--type: \"%s\" is no type; use f32, f16, bf16, s8, s4, e4m3, f16-f32, u8.s8-s32, f16.s4-f16, "
+                           "tf32 ..., each with further words of a size, such as f16:relu", word);
     if (w->type_count == TYPES_MAX) return usage_error("--type: more than %d types", TYPES_MAX);
     w->types[w->type_count++] = problem;
     return -1;
@@ -111,12 +114,18 @@ static int add_type(words *w, prewarm_args *args, const char *word)
 static int add_generic_type(words *w, prewarm_args *args, const char *word)
 {
     (void)w;
-    jg_problem problem;
-    if (sizelist_type(word, strlen(word), &problem) != 0 || problem.type_a >= 31)
-        return usage_error("--generic: \"%s\" is no type; use f32, f16, bf16", word);
-    if (strchr(word, '-')) return usage_error("--generic: \"%s\": name the type of A and B alone, such as f16", word);
-    args->generic_types |= 1u << problem.type_a;
-    return -1;
+    static const struct { const char *name; uint32_t flag; } sets[] = {
+        {"f32", JG_RESIDENT_F32}, {"f16", JG_RESIDENT_F16}, {"bf16", JG_RESIDENT_BF16}, {"s8", JG_RESIDENT_S8},
+        {"u8", JG_RESIDENT_U8}, {"s4", JG_RESIDENT_S4}, {"e4m3", JG_RESIDENT_E4M3}, {"tf32", JG_RESIDENT_TF32},
+        {"3xtf32", JG_RESIDENT_3XTF32}};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        const size_t length = strlen(sets[i].name);
+        if (strncmp(word, sets[i].name, length) != 0 || (word[length] != 0 && !strchr("-.", word[length]))) continue;
+        if (word[length]) return usage_error("--generic: \"%s\": name the type of A and B alone, such as %s", word, sets[i].name);
+        args->generic_types |= sets[i].flag;
+        return -1;
+    }
+    return usage_error("--generic: \"%s\" is no type; use f32, f16, bf16, s8, u8 (u8 x s8), s4, e4m3, tf32, 3xtf32", word);
 }
 
 static int add_op(words *w, prewarm_args *args, const char *word)
@@ -128,6 +137,7 @@ static int add_op(words *w, prewarm_args *args, const char *word)
         if (strcmp(word, ops[i].name) != 0) continue;
         if (w->op_count == OPS_MAX) return usage_error("--op: more than %d ops", OPS_MAX);
         w->ops[w->op_count++] = (jg_problem){.op_a = ops[i].a, .op_b = ops[i].b};
+        w->op_given = 1;
         return -1;
     }
     return usage_error("--op: \"%s\" is none of nn, nt, tn, tt", word);
@@ -148,7 +158,7 @@ static int add_arch(words *w, prewarm_args *args, const char *word)
 /* Gives each word of a comma list to `add`. */
 static int each_word(const char *list, words *w, prewarm_args *args, int (*add)(words *, prewarm_args *, const char *))
 {
-    char word[64];
+    char word[JG_PROBLEM_TEXT_BYTES];
     for (const char *next = list;; next++) {
         size_t length = strcspn(next, ",");
         if (length >= sizeof word) return usage_error("\"%s\" is too long", list);
@@ -249,10 +259,13 @@ static size_t combine_defaults(words *w, jg_problem defaults[TYPES_MAX * OPS_MAX
     if (w->type_count == 0) w->types[w->type_count++] = (jg_problem){0};
     if (w->op_count == 0) w->ops[w->op_count++] = (jg_problem){0};
     for (size_t t = 0; t < w->type_count; t++)
-        for (size_t o = 0; o < w->op_count; o++)
-            defaults[count++] = (jg_problem){
-                .type_a = w->types[t].type_a, .type_b = w->types[t].type_b, .type_c = w->types[t].type_c,
-                .op_a = w->ops[o].op_a, .op_b = w->ops[o].op_b, .order = w->order};
+        for (size_t o = 0; o < w->op_count; o++) {
+            jg_problem *p = &defaults[count++];
+            *p = w->types[t];
+            if (w->op_given) p->op_a = w->ops[o].op_a;
+            if (w->op_given) p->op_b = w->ops[o].op_b;
+            if (w->order_given) p->order = w->order;
+        }
     return count;
 }
 
