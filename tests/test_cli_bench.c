@@ -42,7 +42,7 @@ static void usage_errors(void **state)
         {"$(yes -- --size 5 | head -65)", "--size: at most 64 times"},
         {"$(yes -- --list x | head -65)", "--list: at most 64 times"},
         {"common16 $(yes -- --type f16 | head -129)", "the command line is too long"},
-        {"common16 --type f17", "--type: \"f17\" is no type; use f32, f16, bf16, or A-C such as f16-f32"},
+        {"common16 --type f17", "--type: \"f17\" is no type; use f32, f16, bf16, s8, s4, e4m3, A-C such as f16-f32"},
         {"common16 --type f16,", "--type: \"\" is no type"},
         {"common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16", "--type: at most 8 types"},
         {"common16 --data cold", "--data: \"cold\" is neither resident nor rotated"},
