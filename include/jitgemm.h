@@ -161,7 +161,7 @@ typedef enum jg_type {
  *     x = x * out_scale + out_zero                           two roundings (REQUANTIZE)
  *     C[i][j] = x, rounded to nearest even. Integers saturate and NaN becomes 0; e4m3 and e5m2 saturate and keep NaN.
  * JG_MATH_STRICT multiplies and adds in two roundings where it says fma. Sums of integers are rounded to float32 first, but
- * for C of s32 with no flag, no activation, alpha = 1 and beta = 0 or 1, where all is done in int32. */
+ * for C of s32 with no flag, no activation, and alpha and beta each 0 or 1, where all is done in int32. */
 #define JG_EPILOGUE_SCALE 1u           /* scale: one float */
 #define JG_EPILOGUE_SCALE_M 2u         /* scale_m: m floats, one a row */
 #define JG_EPILOGUE_SCALE_N 4u         /* scale_n: n floats, one a column */

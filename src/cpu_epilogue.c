@@ -6,11 +6,10 @@
 
 cpu_epilogue cpu_epilogue_of(const problem *p, const operands *o)
 {
-    /* The caller's alpha: that of an empty sum has been replaced by 0. */
-    const float alpha = o->given->alpha ? *o->given->alpha : 1.0f;
-    const int is_plain = !p->epilogue && !p->activation && alpha == 1.0f && (o->beta == 0.0f || o->beta == 1.0f);
+    /* With an alpha of 0 the sum is 0. */
+    const int is_plain = !p->epilogue && !p->activation && (o->alpha == 0.0f || o->alpha == 1.0f) && (o->beta == 0.0f || o->beta == 1.0f);
     const int is_exact = p->type_c == JG_S32 && is_plain;
-    return (cpu_epilogue){p, o->c, o->alpha, o->beta, is_exact, operands_fused(p, o)};
+    return (cpu_epilogue){p, o->c, o->alpha, o->beta, is_exact, operands_fused(o)};
 }
 
 static int is_flushing(const cpu_epilogue *e)

@@ -153,7 +153,8 @@ __device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at,
 #if MULTIPLY == JG_TYPE_S8
 // Integers stay integers where that is exact.
 #define PLAIN_EPILOGUE \
-    ((FUSION & JG_FUSE_ANY) == 0 && TYPE_C == JG_TYPE_S32 && args.alpha == 1.0f && (args.beta == 0.0f || args.beta == 1.0f))
+    ((FUSION & JG_FUSE_ANY) == 0 && TYPE_C == JG_TYPE_S32 && (args.alpha == 0.0f || args.alpha == 1.0f) && \
+     (args.beta == 0.0f || args.beta == 1.0f))
 #elif defined(JG_FLUSH) || defined(JG_SANITIZE)
 #define PLAIN_EPILOGUE false
 #else

@@ -1,5 +1,5 @@
 /* jg_gemm_grouped: every product has the bits that jg_gemm gives it, whatever its neighbours; one launch for 60 of them; errors
- * name the item and nothing is enqueued. On the software GPU with its checks; with JG_TEST_GPU=1 on the CUDA device. */
+ * name the item and nothing is enqueued. On a GPU, or on the software GPU with its checks (JITGEMM_DRIVER=swgpu). */
 #include "jitgemm.h"
 #include "reference.h"
 
@@ -22,7 +22,7 @@ static void *device_inputs, *device_outputs;
 static int open_contexts(void **state)
 {
     (void)state;
-    const jg_options options = {.device = JG_DEVICE_CUDA, .driver_path = getenv("JG_TEST_GPU") ? NULL : "swgpu", .compile = JG_COMPILE_WAIT};
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT};
     const jg_options host = {.device = JG_DEVICE_CPU, .cache_path = ""};
     const jg_problem tiny = {.m = 1, .n = 1, .k = 1};
     if (jg_open(&host, &cpu) != JG_OK) return -1;
