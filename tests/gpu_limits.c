@@ -1,6 +1,6 @@
 /* Sizes at the limits, on a GPU: offsets past 2^31 and 2^32 elements, m and n in the millions, batches above 65,535.
  *
- * Offsets: three items (or rows) that lie 2^31 + 256 elements apart, each of small integers, so that results are exact. Where an offset
+ * Offsets: three items (or rows) that lie 2^31 + 1024 elements apart, each of small integers, so that results are exact. Where an offset
  * cut to 31 or 32 bits would point, A and B hold NaN (or a number that spoils the sum) and C holds a mark that must stay. That takes
  * up to 52 GB of device memory: skipped, with the reason, where there is less, as on the software GPU. */
 #include "jitgemm.h"
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#define FAR (((int64_t)1 << 31) + 256)
+#define FAR (((int64_t)1 << 31) + 1024) /* cut, it is past the first item */
 #define MOST_FAR_BYTES ((size_t)(2 * FAR + 4096) * 4)
 #define MARK 0x5a
 #define SIZE 17 /* rows and columns of a far item, at most */
