@@ -172,12 +172,21 @@ static value activate(const reference *ref, value x)
     return settle((value){y, lipschitz * x.e + 0x1p-22 * (fabs(x.r) + 1) + underflow(ref)});
 }
 
+static int sums_integers(const reference *ref)
+{
+    return reference_is_integer(ref->a.type) && reference_is_integer(ref->b.type);
+}
+
+static double steps_of(const reference *ref)
+{
+    return ref->k > 8 && !sums_integers(ref) ? (double)ref->k : 8;
+}
+
 /* The error of a sum of products, of which s is the sum of magnitudes, before it is multiplied by f. */
 static double error_of_sum(const reference *ref, double sum, double s)
 {
-    const int integers = reference_is_integer(ref->a.type) && reference_is_integer(ref->b.type);
-    const double k = (double)ref->k, steps = k > 8 ? k : 8;
-    if (integers) return 8 * 0x1p-23 * fabs(sum);
+    const double k = (double)ref->k, steps = steps_of(ref);
+    if (sums_integers(ref)) return steps * 0x1p-23 * fabs(sum);
     double error = steps * 0x1p-23 * s + 2 * k * underflow(ref);
     switch (ref->problem.math & 15) {
     case JG_MATH_TF32: return error + 0x1p-10 * s;
@@ -193,16 +202,16 @@ static value sum_of(const reference *ref, int64_t item, int64_t i, int64_t j, do
 {
     const double before = beta == 0 ? 0 : reference_before(ref, item, i, j);
     if (reference_is_int32(ref, alpha, beta)) return (value){reference_wrap(sum + before), 0};
-    if (reference_is_integer(ref->a.type) && reference_is_integer(ref->b.type)) sum = reference_wrap(sum);
+    if (sums_integers(ref)) sum = reference_wrap(sum);
     double f = (double)alpha;
     if (ref->scale.block) f *= reference_get(&ref->scale, 0, 0, 0);
     if (ref->scale_m.block) f *= reference_get(&ref->scale_m, 0, 0, i);
     if (ref->scale_n.block) f *= reference_get(&ref->scale_n, 0, 0, j);
-    const double scaled = (double)beta * before, steps = ref->k > 8 ? (double)ref->k : 8;
+    const double scaled = (double)beta * before;
     /* The split of an infinity has a NaN in it. */
     if (!isfinite(sum) && (ref->problem.math & 15) == JG_MATH_F32_3XTF32) return anything;
     const double error = f == 0 ? 0 : fabs(f) * error_of_sum(ref, sum, s);
-    return settle((value){f * sum + scaled, error + steps * 0x1p-23 * fabs(scaled) + 4 * underflow(ref)});
+    return settle((value){f * sum + scaled, error + steps_of(ref) * 0x1p-23 * fabs(scaled) + 4 * underflow(ref)});
 }
 
 static value plus_residual(const reference *ref, value x, int64_t item, int64_t i, int64_t j)

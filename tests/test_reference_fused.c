@@ -279,6 +279,54 @@ static void flush_and_sanitize_by_hand(void **state)
     reference_free(&ref);
 }
 
+/* What FLUSH and SANITIZE are about is in the data, and only if they are asked for. */
+static void specials_are_planted(void **state)
+{
+    (void)state;
+    static const jg_type types[] = {JG_F32, JG_F16, JG_BF16, JG_E4M3, JG_E5M2};
+    static const double normal[] = {0x1p-126, 0x1p-14, 0x1p-126, 0x1p-6, 0x1p-14};
+    for (uint32_t t = 0; t < 5; t++)
+        for (uint32_t flags = 0; flags < 4; flags++) {
+            const jg_problem p = {.m = 40, .n = 50, .k = 30, .type_a = types[t], .type_c = types[t],
+                                  .math = flags * JG_MATH_FLUSH, .epilogue = JG_EPILOGUE_RESIDUAL};
+            reference ref;
+            reference_make(&ref, &p, REFERENCE_UNIFORM, 0, 1);
+            reference_matrix *const matrices[] = {&ref.a, &ref.b, &ref.c, &ref.residual};
+            for (int x = 0; x < 4; x++) {
+                int denormals = 0, nans = 0, infinities = 0;
+                for (int64_t i = 0; i < matrices[x]->rows; i++)
+                    for (int64_t j = 0; j < matrices[x]->cols; j++) {
+                        const double value = reference_get(matrices[x], 0, i, j);
+                        denormals += value != 0 && fabs(value) < normal[t];
+                        nans += isnan(value) != 0;
+                        infinities += isinf(value) != 0;
+                    }
+                if (flags & 1) assert_in_range(denormals, 10, 300);
+                assert_int_equal(nans > 0, (flags & 2) != 0);
+                assert_int_equal(infinities > 0, (flags & 2) && types[t] != JG_E4M3);
+            }
+            reference_free(&ref);
+        }
+}
+
+/* Its split leaves infinity less infinity; other modes keep infinities. */
+static void infinities_of_3xtf32_may_be_nan(void **state)
+{
+    (void)state;
+    static const uint32_t modes[] = {JG_MATH_DEFAULT, JG_MATH_STRICT, JG_MATH_TF32, JG_MATH_F32_3XTF32};
+    for (int i = 0; i < 4; i++) {
+        const jg_problem p = {.m = 1, .n = 1, .k = 1, .math = modes[i]};
+        reference ref;
+        reference_make(&ref, &p, REFERENCE_ONES, 0, 1);
+        reference_set(&ref.a, 0, 0, 0, INFINITY);
+        reference_set(&ref.c, 0, 0, 0, INFINITY);
+        assert_int_equal(reference_check(&ref, 1, 0).failures, 0);
+        reference_set(&ref.c, 0, 0, 0, NAN);
+        assert_int_equal(reference_check(&ref, 1, 0).failures, i != 3);
+        reference_free(&ref);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +340,8 @@ int main(void)
         cmocka_unit_test(int32_wraps_and_int8_saturates),
         cmocka_unit_test(nan_of_integers_is_0),
         cmocka_unit_test(flush_and_sanitize_by_hand),
+        cmocka_unit_test(specials_are_planted),
+        cmocka_unit_test(infinities_of_3xtf32_may_be_nan),
     };
     return cmocka_run_group_tests_name("reference fused", tests, NULL, NULL);
 }
