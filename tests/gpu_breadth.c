@@ -6,14 +6,12 @@
  * no instructions for, which are counted. Without a device every test is skipped, with the reason.
  *
  *   JG_TEST_CPU=1          the cpu device
- *   JG_TEST_STRIDE=N       the first of N parts of the rows, which cover the most pairs for their number; of the others every
- * N-th
+ *   JG_TEST_STRIDE=N       the first of N parts of the rows, which has the most pairs; every N-th combination of types
  *   JG_TEST_TYPES=LIST     only these pairs, e.g. f32.f32,f16.s8; the rows then cover all that is left
  *   JG_TEST_TYPES_C=LIST   only these types of C, e.g. default,f16
  *   JG_TEST_PLAIN=1        only rows with nothing fused in and the default math
  *   JG_TEST_FILTER=PATTERN only these tests
- *   JG_TEST_TWIN=1         run each row on the software GPU too, as the same chip, and compare the bits (twin.h)
- * V=1 of tests/run.sh shows each pair's worst ratio. */
+ *   JG_TEST_TWIN=1         run each row on the software GPU too, as the same chip, and compare the bits (twin.h) */
 #include "breadth.h"
 #include "context.h"
 #include "jitgemm.h"
@@ -285,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_ones_of_every_type),
         cmocka_unit_test(test_pairs_of_everything),
     };
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a long run shows where it is */
     const char *filter = getenv("JG_TEST_FILTER");
     if (filter) cmocka_set_test_filter(filter);
     return cmocka_run_group_tests(tests, open_device, close_device);
