@@ -34,9 +34,9 @@ JG_FN float jg_from_e5m2(u32 bits)
     return JG_FLOAT(value | sign);
 }
 
-// To e4m3 and e5m2 as cvt.rn.satfinite does it: nearest even; what is too large, infinity too, is the largest number. Every NaN is
-// 0x7f, whatever its sign, since processors differ in the sign of a NaN that they computed. Adding the float whose last place is
-// the unit of the denormals leaves their number in its low bits.
+// To e4m3 and e5m2 as cvt.rn.satfinite does it: nearest even; what is too large, infinity too, is the largest number. Every NaN
+// is 0x7f, whatever its sign, since processors differ in the sign of a NaN that they computed. Adding the float whose last place
+// is the unit of the denormals leaves their number in its low bits.
 JG_FN u32 jg_to_e4m3(float x)
 {
     const u32 bits = JG_BITS(x), magnitude = bits & 0x7fffffffu, sign = bits >> 24 & 0x80u;
