@@ -2,19 +2,22 @@
 #include "bench_gpu.h"
 
 #include "bench_green.h"
+#include "launch.h"
 #include "options.h"
 #include "status.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STRING(text) #text
-#define VALUE(number) STRING(number)
 
-/* For the driver's own compiler, so that neither needs NVRTC. The spin kernel ends by the GPU's clock of nanoseconds. */
-static const char kernels[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .entry tiny(.param .align 8 .b8 args[" VALUE(BENCH_ARGUMENT_BYTES) "])\n{\n  ret;\n}\n"
+/* For the driver's own compiler, so that neither needs NVRTC. The first number is how many bytes the tiny kernel takes; the spin
+ * kernel ends by the GPU's clock of nanoseconds. */
+static const char kernels_before[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry tiny(.param .align 8 .b8 args[";
+static const char kernels_behind[] =
+    "])\n{\n  ret;\n}\n"
     ".visible .entry spin(.param .u64 ns)\n{\n"
     "  .reg .pred %p1;\n  .reg .b64 %d<5>;\n"
     "  ld.param.u64 %d1, [ns];\n"
@@ -27,6 +30,13 @@ static const char kernels[] =
     "  ret;\n}\n";
 
 static const bench_shape one_thread = {1, 1, 1, 0};
+
+_Static_assert(sizeof(launch_args) <= BENCH_ARGUMENT_BYTES, "a kernel's argument");
+
+size_t bench_gpu_argument_bytes(void)
+{
+    return sizeof(launch_args);
+}
 
 jg_status bench_gpu_failed(const bench_gpu *gpu, CUresult result, const char *what)
 {
@@ -91,8 +101,10 @@ jg_status bench_gpu_retain(bench_gpu *gpu)
 
 static jg_status load_kernels(bench_gpu *gpu)
 {
+    char kernels[sizeof kernels_before + sizeof kernels_behind + 16];
     const driver *d = gpu->driver;
     char argument[BENCH_ARGUMENT_BYTES] = {0};
+    snprintf(kernels, sizeof kernels, "%s%zu%s", kernels_before, bench_gpu_argument_bytes(), kernels_behind);
     const CUresult loaded = d->module_load(&gpu->module, kernels, 0, NULL, NULL);
     RETURN_IF_ERROR(bench_gpu_failed(gpu, loaded, "loading the benchmark's own kernels"));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, d->module_function(&gpu->tiny, gpu->module, "tiny"), "cuModuleGetFunction"));

@@ -10,8 +10,9 @@
 /* Headers from CUDA 13 on give this name to a version that older drivers lack. */
 #undef cuEventElapsedTime
 
-/* Bytes by value that every kernel of the library takes; the tiny kernel takes as many. */
-#define BENCH_ARGUMENT_BYTES 104
+/* Every kernel of the library takes so many bytes by value, and the tiny kernel too; there are never more than the most. */
+#define BENCH_ARGUMENT_BYTES 512
+size_t bench_gpu_argument_bytes(void);
 
 /* member, exported symbol, parameters */
 #define BENCH_GPU_FUNCTIONS(X)                                        \

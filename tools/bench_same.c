@@ -38,7 +38,7 @@ static int read_node(const capture_calls *calls, CUgraph graph, bench_same *out)
     CUDA_KERNEL_NODE_PARAMS_v1 launch;
     if (calls->nodes(graph, &node, &count) != CUDA_SUCCESS || count != 1) return 0;
     if (calls->kernel(node, &launch) != CUDA_SUCCESS || !launch.kernelParams) return 0;
-    memcpy(out->argument, launch.kernelParams[0], sizeof out->argument);
+    memcpy(out->argument, launch.kernelParams[0], bench_gpu_argument_bytes());
     out->shape = (bench_shape){launch.gridDimX, launch.gridDimY, launch.blockDimX, launch.sharedMemBytes};
     out->function = launch.func;
     return 1;
