@@ -111,7 +111,7 @@ static void measure_on(const char *device, int arch, int has_mma)
     assert_int_equal(gpu.arch, arch);
     uneven = 0;
     const bench_ceilings c = measured(&little);
-    assert_int_equal(c.count, 5);
+    assert_int_equal(c.count, !has_mma ? 5 : arch >= 89 ? 9 : 8);
     assert_true(c.settled);
     assert_true(c.warm_up_s >= 0);
     size_t at = 0;
@@ -132,16 +132,17 @@ static void measure_on(const char *device, int arch, int has_mma)
     const double fma = 2.0 * 16 * 8 * 3 * 512 / 1e-3 / 1e12;
     assert_ceiling(&c.list[2], "f32", "TFLOP/s", fma, "fused multiply-adds in registers");
     at += LAUNCHES;
-    static const char *const types[] = {"f16", "bf16"};
-    for (int i = 0; i < 2; i++) {
+    static const struct { const char *name; int k; } types[] = {{"f16", 16}, {"bf16", 16}, {"tf32", 8}, {"f16acc", 16}, {"s8", 32},
+                                                                {"e4m3", 32}};
+    for (size_t i = 0; i < c.count - 3; i++) {
         if (!has_mma) {
-            assert_ceiling(&c.list[3 + i], types[i], "TFLOP/s", fma, "f32 fused multiply-adds in registers");
+            assert_ceiling(&c.list[3 + i], types[i].name, "TFLOP/s", fma, "f32 fused multiply-adds in registers");
             continue;
         }
         assert_launches(at, LAUNCHES, SEEN_mma, 8 * 4 * 3 * WARPS);
         assert_launches(at, LAUNCHES, SEEN_global_store_sectors, 0);
         at += LAUNCHES;
-        assert_ceiling(&c.list[3 + i], types[i], "TFLOP/s", 2.0 * 16 * 8 * 16 * 8 * 4 * 3 * WARPS / 1e-3 / 1e12,
+        assert_ceiling(&c.list[3 + i], types[i].name, "TFLOP/s", 2.0 * 16 * 8 * types[i].k * 8 * 4 * 3 * WARPS / 1e-3 / 1e12,
                        "mma.sync in registers");
     }
     assert_int_equal(seen_count, at);
@@ -177,7 +178,7 @@ static void uneven_times(void **state)
     bench_ceilings c = measured(&effort);
     uneven = 0;
     assert_false(c.settled);
-    assert_int_equal(seen_count, 20 + 5 * LAUNCHES);
+    assert_int_equal(seen_count, 20 + 8 * LAUNCHES);
     /* 20 launches of warming up; of reading the cache the times are 1.5 ms before, then 1.25, 4 and 1: the last one */
     assert_ceiling(&c.list[0], "l2", "GB/s", 32.0 * STEP_BYTES / 1e-3 / 1e9, "reading 0 MiB 32 times");
     /* then 2 before, and 1.5, 1.25, 4 */

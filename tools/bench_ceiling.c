@@ -10,9 +10,8 @@
 #include <string.h>
 
 enum { THREADS = 256, BLOCKS_PER_SM = 8, LOADS = 4, CHAINS = 16, MMA_CHAINS = 8, SAMPLES = 9, STEPS = 4000 };
-enum { PTX_BYTES = 32 * 1024 };
+enum { PTX_BYTES = 96 * 1024 };
 #define MIB 1048576.0
-#define MMA_FLOPS (2.0 * 16 * 8 * 16)    /* of a warp's m16n8k16 */
 #define WARM_UP_LIMIT_S 3.0
 #define WARM_UP_SPREAD 0.01
 #define NO_L2_BYTES (4 << 20)            /* taken where the driver does not say */
@@ -67,25 +66,61 @@ static void put_fma(ptx *p)
     put_end_of_compute(p, CHAINS);
 }
 
-static void put_mma(ptx *p, const char *type)
+/* A tensor-core product: its name here, the instruction's shape and types, what its sums are kept in ("f32", "b32": two f16 in
+ * one register, "s32"), and bits that make numbers of A and B fractions or small integers of many values and both signs. */
+typedef struct mma {
+    const char *name, *instruction, *sums;
+    int registers;          /* of sums */
+    int k;                  /* of m16n8k_ */
+    unsigned keep, set;
+    int arch;               /* from this one on */
+} mma;
+
+static const mma mmas[] = {
+    {"f16", "m16n8k16.row.col.f32.f16.f16.f32", "f32", 4, 16, 0x83FF83FF, 0x38003800, 80},
+    {"bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "f32", 4, 16, 0x83FF83FF, 0x38003800, 80},
+    {"tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", "f32", 4, 8, 0x83FFE000, 0x38000000, 80},
+    {"f16acc", "m16n8k16.row.col.f16.f16.f16.f16", "b32", 2, 16, 0x83FF83FF, 0x38003800, 80},
+    {"s8", "m16n8k32.row.col.s32.s8.s8.s32", "s32", 4, 32, 0xFFFFFFFF, 0, 80},
+    {"e4m3", "m16n8k32.row.col.f32.e4m3.e4m3.f32", "f32", 4, 32, 0x83838383, 0x30303030, 89},
+};
+enum { MMAS = sizeof mmas / sizeof *mmas };
+
+static double mma_flops(const mma *m)
 {
+    return 2.0 * 16 * 8 * m->k;
+}
+
+/* "{%f1, %f2}": so many registers from one on. */
+static void put_registers(ptx *p, const char *kind, int first, int count)
+{
+    for (int i = 0; i < count; i++) PUT(p, "%s%%%s%d", i ? ", " : "{", kind, first + i);
+    PUT(p, "}");
+}
+
+static void put_mma(ptx *p, const mma *m)
+{
+    const int sums = m->registers * MMA_CHAINS;
     PUT(p, ".visible .entry mma_%s(.param .u64 data, .param .u32 steps)\n{\n"
-           "  .reg .pred %%p<3>;\n  .reg .b32 %%r<16>;\n  .reg .b64 %%d<2>;\n  .reg .f32 %%f<%d>;\n"
-           "  ld.param.u64 %%d1, [data];\n  ld.param.u32 %%r1, [steps];\n  mov.u32 %%r2, %%tid.x;\n", type, 4 * MMA_CHAINS + 1);
-    /* Fractions of both signs and many bits. */
+           "  .reg .pred %%p<3>;\n  .reg .b32 %%r<16>;\n  .reg .b64 %%d<2>;\n  .reg .%s %%s<%d>;\n  .reg .f32 %%f<%d>;\n"
+           "  ld.param.u64 %%d1, [data];\n  ld.param.u32 %%r1, [steps];\n  mov.u32 %%r2, %%tid.x;\n", m->name, m->sums,
+        sums + 1, sums + 1);
     for (unsigned i = 4; i < 10; i++) {
         PUT(p, "  mad.lo.u32 %%r%u, %%r2, %u, %u;\n", i, 2654435761u + 2 * i, 40503u * i);
-        PUT(p, "  and.b32 %%r%u, %%r%u, 0x83FF83FF;\n  or.b32 %%r%u, %%r%u, 0x38003800;\n", i, i, i, i);
+        PUT(p, "  and.b32 %%r%u, %%r%u, 0x%08X;\n  or.b32 %%r%u, %%r%u, 0x%08X;\n", i, i, m->keep, i, i, m->set);
     }
-    for (int i = 1; i <= 4 * MMA_CHAINS; i++) PUT(p, "  mov.f32 %%f%d, 0f00000000;\n", i);
+    for (int i = 1; i <= sums; i++) PUT(p, "  mov.%s %%s%d, %s;\n", m->sums, i, strcmp(m->sums, "f32") == 0 ? "0f00000000" : "0");
     PUT(p, "STEP:\n");
     for (int u = 0; u < 4; u++)
         for (int c = 0; c < MMA_CHAINS; c++) {
-            const int f = 4 * c + 1;
-            PUT(p, "  mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 {%%f%d, %%f%d, %%f%d, %%f%d}, {%%r4, %%r5, %%r6, %%r7}, "
-                   "{%%r8, %%r9}, {%%f%d, %%f%d, %%f%d, %%f%d};\n", type, type, f, f + 1, f + 2, f + 3, f, f + 1, f + 2, f + 3);
+            PUT(p, "  mma.sync.aligned.%s ", m->instruction);
+            put_registers(p, "s", m->registers * c + 1, m->registers);
+            PUT(p, ", {%%r4, %%r5, %%r6, %%r7}, {%%r8, %%r9}, ");
+            put_registers(p, "s", m->registers * c + 1, m->registers);
+            PUT(p, ";\n");
         }
-    put_end_of_compute(p, 4 * MMA_CHAINS);
+    for (int i = 1; i <= sums; i++) PUT(p, "  mov.b32 %%f%d, %%s%d;\n", i, i); /* the bits are used, and mean nothing */
+    put_end_of_compute(p, sums);
 }
 
 static void put_module(ptx *p, int has_mma)
@@ -94,8 +129,17 @@ static void put_module(ptx *p, int has_mma)
     PUT(p, ".version 7.0\n.target sm_%d\n.address_size 64\n", has_mma ? 80 : 70);
     put_read(p);
     put_fma(p);
-    if (has_mma) put_mma(p, "f16");
-    if (has_mma) put_mma(p, "bf16");
+    for (int i = 0; i < MMAS && has_mma; i++)
+        if (mmas[i].arch == 80) put_mma(p, &mmas[i]);
+}
+
+/* What a driver must be younger for is a module of its own, so that an older one takes the rest. */
+static void put_late_module(ptx *p)
+{
+    p->length = 0;
+    PUT(p, ".version 8.4\n.target sm_89\n.address_size 64\n");
+    for (int i = 0; i < MMAS; i++)
+        if (mmas[i].arch == 89) put_mma(p, &mmas[i]);
 }
 
 /* ---- timing ---- */
@@ -105,7 +149,7 @@ typedef struct meter {
     const bench_effort *effort;
     CUstream stream;
     CUevent begin, end;
-    CUmodule module;
+    CUmodule module, late; /* late: null where there is none */
     CUdeviceptr data;
     size_t bytes;
 } meter;
@@ -129,7 +173,10 @@ static jg_status time_launch(const meter *m, CUfunction function, uint32_t steps
 
 static jg_status find(const meter *m, const char *name, CUfunction *function)
 {
-    return bench_gpu_failed(m->gpu, m->gpu->driver->module_function(function, m->module, name), "cuModuleGetFunction");
+    const driver *d = m->gpu->driver;
+    CUresult result = d->module_function(function, m->module, name);
+    if (result != CUDA_SUCCESS && m->late) result = d->module_function(function, m->late, name);
+    return bench_gpu_failed(m->gpu, result, "cuModuleGetFunction");
 }
 
 /* The fastest of several: a ceiling is what can be reached. */
@@ -201,12 +248,24 @@ static jg_status measure_computing(const meter *m, int has_mma, bench_ceilings *
         bench_ceilings_add(out, "bf16", "TFLOP/s", fma, "f32 fused multiply-adds in registers");
         return JG_OK;
     }
-    static const char *const types[] = {"f16", "bf16"}, *const kernels[] = {"mma_f16", "mma_bf16"};
-    for (int i = 0; i < 2; i++) {
-        RETURN_IF_ERROR(best_time(m, kernels[i], steps, 0, &us));
-        bench_ceilings_add(out, types[i], "TFLOP/s", MMA_FLOPS * MMA_CHAINS * 4 * steps * (threads / 32) / us * 1e-6,
-                           "mma.sync in registers");
+    for (int i = 0; i < MMAS; i++) {
+        char kernel[16];
+        snprintf(kernel, sizeof kernel, "mma_%s", mmas[i].name);
+        if (mmas[i].arch > 80 && !m->late) continue;
+        RETURN_IF_ERROR(best_time(m, kernel, steps, 0, &us));
+        const double flops = mma_flops(&mmas[i]) * MMA_CHAINS * 4 * steps * (threads / 32);
+        bench_ceilings_add(out, mmas[i].name, "TFLOP/s", flops / us * 1e-6, "mma.sync in registers");
     }
+    return JG_OK;
+}
+
+/* A driver that does not know its instructions has no such ceilings. */
+static jg_status load_late(meter *m, ptx *module)
+{
+    if (m->gpu->arch < 89) return JG_OK;
+    put_late_module(module);
+    if (module->length >= sizeof module->text) return status_set(JG_ERR_INTERNAL, "the kernels' text is cut off");
+    if (m->gpu->driver->module_load(&m->late, module->text, 0, NULL, NULL) != CUDA_SUCCESS) m->late = NULL;
     return JG_OK;
 }
 
@@ -220,6 +279,7 @@ static jg_status open_meter(const bench_gpu *gpu, CUstream stream, const bench_e
     if (module.length >= sizeof module.text) return status_set(JG_ERR_INTERNAL, "the kernels' text is cut off");
     RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->driver->module_load(&m->module, module.text, 0, NULL, NULL),
                                      "loading the kernels that measure ceilings"));
+    RETURN_IF_ERROR(load_late(m, &module));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->driver->memory_allocate(&m->data, m->bytes), "cuMemAlloc"));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->memory_set(m->data, 1, m->bytes), "cuMemsetD8"));
     RETURN_IF_ERROR(bench_gpu_failed(gpu, gpu->event_create(&m->begin, CU_EVENT_DEFAULT), "cuEventCreate"));
@@ -232,6 +292,7 @@ static void close_meter(meter *m)
     if (m->end) m->gpu->event_destroy(m->end);
     if (m->data) m->gpu->driver->memory_free(m->data);
     if (m->module) m->gpu->driver->module_unload(m->module);
+    if (m->late) m->gpu->driver->module_unload(m->late);
 }
 
 jg_status bench_ceilings_measure_with(const bench_gpu *gpu, CUstream stream, const bench_effort *effort, bench_ceilings *out)

@@ -5,10 +5,10 @@
 
 #include "bench_gpu.h"
 
-enum { BENCH_CEILINGS_MAX = 16 };
+enum { BENCH_CEILINGS_MAX = 24 };
 
 typedef struct bench_ceiling {
-    char name[8];        /* "memory", "l2", or an element type */
+    char name[8];        /* "memory", "l2", or what bench_label_ceiling has */
     const char *unit;    /* "GB/s" or "TFLOP/s" */
     double value;
     char how[64];
@@ -22,8 +22,8 @@ typedef struct bench_ceilings {
 } bench_ceilings;
 
 /* Keeps the GPU busy until the time of the same work no longer changes, at most three seconds; then measures: reading from the L2
- * cache and from memory, fused multiply-adds in registers (f32), tensor-core products in registers (f16 and bf16; mma.sync
- * m16n8k16, from sm_80 on). All on the multiprocessors of `stream`. */
+ * cache and from memory, fused multiply-adds in registers (f32), tensor-core products in registers (mma.sync: f16, bf16, tf32,
+ * f16acc and s8 from sm_80 on, e4m3 from sm_89 on if the driver knows it). All on the multiprocessors of `stream`. */
 jg_status bench_ceilings_measure(const bench_gpu *gpu, CUstream stream, bench_ceilings *out);
 
 /* How much is done for it: on the software GPU, where numbers mean nothing, a little is enough to see that the kernels run. */
