@@ -157,7 +157,7 @@ $(BUILD)/tests/test_swgpu_%: $(BUILD)/obj/tests/test_swgpu_%.o $(LIB_OBJ) $(SWGP
 # A driver that records calls, for the tests of the launch path.
 $(BUILD)/tests/libfake_cuda.so: $(BUILD)/obj/tests/fake_cuda.o
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -lm
 
 # An NVRTC that refuses everything, with what stands in for its builtins.
 $(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o

@@ -95,14 +95,25 @@ static inline void add_spec(void *user, const kernel_spec *spec)
     list->specs[list->count++] = *spec;
 }
 
+typedef struct set_request {
+    const limits *l;
+    spec_list *list;
+} set_request;
+
+static inline void add_class(void *user, const plan_class *what)
+{
+    set_request *request = user;
+    plan_generic_set(what, request->l, add_spec, request->list);
+}
+
 /* The generic kernels of types, JG_RESIDENT_ flags, as an Orin wants them. */
 static inline spec_list generic_set(uint32_t types)
 {
     spec_list list = {.count = 0};
     limits l;
     assert_status(limits_of_arch(87, 16, &l), JG_OK);
-    for (int type = JG_F32; type <= JG_BF16; type++)
-        if (types & 1u << type) plan_generic_set((jg_type)type, &l, add_spec, &list);
+    set_request request = {&l, &list};
+    plan_each_resident(types, add_class, &request);
     return list;
 }
 

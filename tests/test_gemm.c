@@ -68,6 +68,11 @@ static const struct {
     {"type_c = 10", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_c = (jg_type)10}},
     {"f16 x bf16", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_a = JG_F16, .type_b = JG_BF16}},
     {"f32 x f32 -> s32", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_c = JG_S32}},
+    {"s8 x s8 -> s4", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_a = JG_S8, .type_c = JG_S4}},
+    {"JG_MATH_TF32 is for f32", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .type_a = JG_F16, .math = JG_MATH_TF32}},
+    {"JG_MATH_F16 is for f16", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 8, .math = JG_MATH_F16}},
+    {"JG_EPILOGUE_RESIDUAL", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .epilogue = JG_EPILOGUE_RESIDUAL | JG_EPILOGUE_RESIDUAL_AFTER}},
+    {"group_k = 32", JG_ERR_TYPE, {.m = 8, .n = 8, .k = 64, .group_k = 32}},
     {"op_a = 2", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .op_a = (jg_op)2}},
     {"op_b = 2", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .op_b = (jg_op)2}},
     {"order = 2", JG_ERR_VALUE, {.m = 8, .n = 8, .k = 8, .order = (jg_order)2}},
@@ -273,10 +278,10 @@ static void the_launch_carries_all_arguments(void **state)
     assert_string_equal(l.kernel, fixture_name(&p, JG_FORM_AUTO));
     assert_ptr_equal(l.stream, stream);
     const launch_args expected = {.a = a, .b = b, .c = room, .lda = 32, .ldb = 24, .ldc = 28, .stride_b = 24 * 24, .stride_c = 40 * 28,
-                                  .m = 40, .n = 24, .k = 16, .batch = 2, .alpha = alpha, .beta = beta, .flags = l.args.flags};
+                                  .m = 40, .n = 24, .k = 16, .batch = 2, .alpha = alpha, .beta = beta, .flags = l.args.flags,
+                                  .fusion = JG_F32 << FUSION_TYPE_C_SHIFT};
     assert_memory_equal(&l.args, &expected, sizeof expected);
-    assert_int_equal(l.args.flags & 3, 2);       /* B transposed */
-    assert_int_equal(l.args.flags >> 4 & 3, JG_F32);
+    assert_int_equal(l.args.flags, 2 | 4 | 8 | 16); /* B transposed; rows of all three are multiples of 16 bytes */
     assert_status(jg_close(c), JG_OK);
 }
 

@@ -47,6 +47,27 @@ static void the_generic_set_follows_the_policy(void **state)
     assert_int_equal(out.resident, JG_RESIDENT_F32 | JG_RESIDENT_F16);
 }
 
+/* Every flag by itself, and all. */
+static void every_resident_class_is_taken(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {JG_RESIDENT_F32, JG_RESIDENT_F16,  JG_RESIDENT_BF16, JG_RESIDENT_S8,     JG_RESIDENT_U8,
+                                     JG_RESIDENT_S4,  JG_RESIDENT_E4M3, JG_RESIDENT_TF32, JG_RESIDENT_3XTF32, JG_RESIDENT_NONE};
+    uint32_t all = 0;
+    jg_options out;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        assert_int_equal(options_resolve(&(jg_options){.resident = flags[i]}, &out), JG_OK);
+        assert_int_equal(out.resident, flags[i]);
+        if (flags[i] != JG_RESIDENT_NONE) all |= flags[i];
+    }
+    assert_int_equal(all, 0x3017e);
+    assert_int_equal(options_resolve(&(jg_options){.resident = all}, &out), JG_OK);
+    assert_int_equal(out.resident, all);
+    /* No other bit. */
+    for (int bit = 0; bit < 31; bit++)
+        assert_int_equal(options_resolve(&(jg_options){.resident = 1u << bit}, &out), all >> bit & 1 ? JG_OK : JG_ERR_VALUE);
+}
+
 static void what_is_given_is_kept(void **state)
 {
     (void)state;
@@ -69,7 +90,12 @@ static void bad_values_are_named(void **state)
         {"options.device is 3", {.device = (jg_device)3}},
         {"options.device is -1", {.device = (jg_device)-1}},
         {"options.compile is 4", {.compile = (jg_compile)4}},
-        {"options.resident is 0x10", {.resident = 0x10}},
+        {"options.resident is 0x1;", {.resident = 1}},
+        {"options.resident is 0x80;", {.resident = 1u << JG_S32}},  /* no kernels of these alone: s32 is a result */
+        {"options.resident is 0x200;", {.resident = 1u << JG_E5M2}}, /* its kernels are made when they are met */
+        {"options.resident is 0x40002;", {.resident = 1u << 18 | JG_RESIDENT_F32}},
+        {"options.resident is 0x80000110", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_S8 | JG_RESIDENT_E4M3}},
+        {"options.resident is 0x80010000", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_TF32}},
         {"options.resident is 0x80000002", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_F32}},
         {"options.prewarm is 0x8", {.prewarm = 8}},
         {"prewarm_problems is null", {.prewarm_count = 1}},
@@ -189,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in), cmocka_unit_test(what_is_given_is_kept), cmocka_unit_test(bad_values_are_named),
+        cmocka_unit_test(every_resident_class_is_taken),
         cmocka_unit_test(the_generic_set_follows_the_policy), cmocka_unit_test(the_factory_file_is_named_or_found),
         cmocka_unit_test(the_cache_path_follows_its_order), cmocka_unit_test(a_cache_path_must_fit),
         cmocka_unit_test(libraries_come_from_options_then_environment),

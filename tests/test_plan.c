@@ -1,4 +1,4 @@
-/* The planner: access widths, legality rule by rule, occupancy against hand-computed figures, sensible choices. */
+/* The planner: legality rule by rule, occupancy against hand-computed figures, sensible choices. */
 #include "plan.h"
 
 #include <setjmp.h>
@@ -21,36 +21,6 @@ static limits of(int number)
     limits l;
     assert_int_equal(limits_of_arch(number, 0, &l), JG_OK);
     return l;
-}
-
-static void test_access(void **state)
-{
-    (void)state;
-    problem p = make(64, 64, 64, JG_F16);
-    access_widths w = plan_access(&p, 16, 16, 16);
-    assert_int_equal(w.a, 16);
-    assert_int_equal(w.b, 16);
-    assert_int_equal(w.c, 1);
-    w = plan_access(&p, 2, 4, 4); /* four f16 need 8 bytes */
-    assert_int_equal(w.a, 2);
-    assert_int_equal(w.b, 4);
-    assert_int_equal(w.c, 0);
-    p = make(64, 63, 65, JG_F16); /* odd rows */
-    w = plan_access(&p, 16, 16, 16);
-    assert_int_equal(w.a, 2);
-    assert_int_equal(w.b, 2);
-    assert_int_equal(w.c, 0);
-    p = make(1, 64, 65, JG_F16); /* with one row its length does not matter */
-    assert_int_equal(plan_access(&p, 16, 16, 16).a, 16);
-    p = make(64, 64, 66, JG_F32);
-    assert_int_equal(plan_access(&p, 16, 16, 16).a, 4); /* f32 kernels have no 8-byte loads */
-    p = make(64, 64, 64, JG_F16);
-    p.batch = 2;
-    p.stride_a = 64 * 64 + 4;
-    p.stride_c = 64 * 64;
-    w = plan_access(&p, 16, 16, 16);
-    assert_int_equal(w.a, 8);
-    assert_int_equal(w.b, 16);
 }
 
 /* CUDA's occupancy arithmetic by hand. */
@@ -79,7 +49,8 @@ static plan legal_plan(const problem *p, const limits *l)
     c.spec.family = FAMILY_MMA;
     c.spec.arch = (uint16_t)l->arch->number;
     c.spec.form = JG_FORM_SPECIALISED;
-    c.spec.type_in = c.spec.type_c = JG_F16;
+    c.spec.type_a = c.spec.type_b = JG_F16;
+    c.spec.fusion = JG_F16 << FUSION_TYPE_C_SHIFT;
     c.spec.vec_a = c.spec.vec_b = 16;
     c.spec.tile = (tile){64, 64, 32, 32, 32, 3};
     plan_complete(p, l, &c);
@@ -121,7 +92,20 @@ static void test_legality_rules(void **state)
     bad = c, bad.spec.tile = (tile){64, 64, 64, 64, 32, 9}; /* two warps in all of the shared memory */
     expect_refusal(&p, &orin, bad, "a smaller tile");
     bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){128, 128, 8, 8, 8, 2};
-    expect_refusal(&p, &orin, bad, "16-bit");
+    expect_refusal(&p, &orin, bad, "narrow types");
+    bad = c, bad.spec.type_a = bad.spec.type_b = JG_S8; /* of bytes a step is 32 */
+    assert_true(plan_is_legal(&p, &orin, &c, 16384, reason, sizeof reason));
+    bad.spec.tile.k = 48;
+    expect_refusal(&p, &orin, bad, "16x16x32");
+    bad = c, bad.spec.family = FAMILY_TF32, bad.spec.type_a = bad.spec.type_b = JG_F32,
+    bad.spec.tile = (tile){64, 64, 12, 32, 32, 2};
+    expect_refusal(&p, &orin, bad, "16x8x8");
+    bad.spec.tile = (tile){64, 60, 16, 32, 12, 2};
+    expect_refusal(&p, &orin, bad, "16x8x8");
+    bad.spec.tile = (tile){64, 64, 16, 32, 32, 2};
+    expect_refusal(&p, &turing, bad, "mma.sync");
+    bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){64, 64, 10, 4, 4, 2};
+    expect_refusal(&p, &orin, bad, "4x4x4");
     problem huge = p;
     huge.m = huge.n = 2147483647;
     expect_refusal(&huge, &orin, c, "grid");
@@ -145,7 +129,8 @@ static void count(void *user, const plan *c, const char *reason)
 static void test_every_arch_has_a_plan_for_everything(void **state)
 {
     (void)state;
-    static const int64_t shapes[][3] = {{1, 1, 1}, {64, 64, 64}, {1021, 1023, 1025}, {1, 4096, 4096}, {4096, 4096, 4096}, {2147483647, 1, 1}};
+    static const int64_t shapes[][3] = {{1, 1, 1},       {64, 64, 64},       {1021, 1023, 1025},
+                                        {1, 4096, 4096}, {4096, 4096, 4096}, {2147483647, 1, 1}};
     for (size_t a = 0; arch_at(a); a++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
             for (int type = JG_F32; type <= JG_BF16; type++)
@@ -375,50 +360,6 @@ static void test_generic_plans_take_no_notice_of_dynamic(void **state)
     }
 }
 
-static void count_spec(void *user, const kernel_spec *spec)
-{
-    assert_int_equal(spec->form, JG_FORM_GENERIC);
-    ++*(int *)user;
-}
-
-/* Whatever the planner chooses in generic form must be in the generic set. */
-typedef struct membership {
-    const kernel_spec *wanted;
-    int found;
-} membership;
-
-static void look_for(void *user, const kernel_spec *spec)
-{
-    membership *m = user;
-    kernel_key a, b;
-    kernel_encode_key(spec, &a);
-    kernel_encode_key(m->wanted, &b);
-    m->found |= memcmp(&a, &b, sizeof a) == 0;
-}
-
-static void test_generic_set(void **state)
-{
-    (void)state;
-    for (size_t a = 0; arch_at(a); a++) {
-        const limits l = of(arch_at(a)->number);
-        int kernels = 0;
-        plan_generic_set(JG_F16, &l, count_spec, &kernels);
-        plan_generic_set(JG_F32, &l, count_spec, &kernels);
-        assert_in_range(kernels, 4, 40);
-        for (int type = JG_F32; type <= JG_BF16; type++)
-            for (int64_t size = 1; size < 5000; size = size * 3 + 1)
-                for (unsigned variant = 0; variant < 8; variant++) {
-                    problem p = make(size, size + 7 * (variant >> 2), size, (jg_type)type);
-                    p.op_a = variant & 1, p.op_b = variant >> 1 & 1;
-                    plan chosen;
-                    assert_int_equal(plan_choose(&p, plan_access(&p, 16, 16, 16), JG_FORM_GENERIC, &l, &chosen), JG_OK);
-                    membership m = {&chosen.spec, 0};
-                    plan_generic_set((jg_type)type, &l, look_for, &m);
-                    assert_true(m.found);
-                }
-    }
-}
-
 static void test_unknown_arch(void **state)
 {
     (void)state;
@@ -433,7 +374,6 @@ static void test_unknown_arch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_access),
         cmocka_unit_test(test_occupancy),
         cmocka_unit_test(test_legality_rules),
         cmocka_unit_test(test_every_arch_has_a_plan_for_everything),
@@ -444,7 +384,6 @@ int main(void)
         cmocka_unit_test(test_between_two_powers_one_kernel_serves),
         cmocka_unit_test(test_a_moving_size_has_the_price_of_the_next_power),
         cmocka_unit_test(test_generic_plans_take_no_notice_of_dynamic),
-        cmocka_unit_test(test_generic_set),
         cmocka_unit_test(test_unknown_arch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,8 +272,8 @@ static void the_generic_set_is_small_and_by_type(void **state)
     limits l;
     size_t f32 = 0, f16 = 0;
     assert_status(limits_of_arch(87, 16, &l), JG_OK);
-    plan_generic_set(JG_F32, &l, count_spec, &f32);
-    plan_generic_set(JG_F16, &l, count_spec, &f16);
+    plan_generic_set(&(plan_class){JG_F32, JG_F32, JG_MATH_DEFAULT}, &l, count_spec, &f32);
+    plan_generic_set(&(plan_class){JG_F16, JG_F16, JG_MATH_DEFAULT}, &l, count_spec, &f16);
     assert_true(f32 > 0 && f16 > 0);
     jg_context *c = open_host(JG_COMPILE_NEVER, 16);
     for (size_t count = 1; count <= 2; count++) {

@@ -281,8 +281,8 @@ static inline void product_refill(product *x, uint64_t seed)
 
 static inline jg_operands product_operands(const product *x, CUstream stream)
 {
-    return (jg_operands){(char *)x->a + x->ref.a.offset_bytes, (char *)x->b + x->ref.b.offset_bytes,
-                         (char *)x->c + x->ref.c.offset_bytes, &x->alpha, &x->beta, stream};
+    return (jg_operands){.a = (char *)x->a + x->ref.a.offset_bytes, .b = (char *)x->b + x->ref.b.offset_bytes,
+                         .c = (char *)x->c + x->ref.c.offset_bytes, .alpha = &x->alpha, .beta = &x->beta, .stream = stream};
 }
 
 static inline jg_status product_run(const product *x, CUstream stream)
