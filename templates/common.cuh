@@ -120,10 +120,10 @@ struct jg_args {
 
 #ifdef JG_FUSION
 #define FUSION ((u32)JG_FUSION)
-#define UNROLL_LONG 16  // of loops whose code is long where all is left to the launch
+static const int UNROLL_LONG = 16;  // of loops whose code is long where all is left to the launch; nvcc wants a constant, no macro
 #else
 #define FUSION args.fusion
-#define UNROLL_LONG 1
+static const int UNROLL_LONG = 1;
 #endif
 #define TYPE_C (FUSION >> JG_FUSE_TYPE_C_SHIFT & 15u)
 

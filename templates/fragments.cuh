@@ -10,16 +10,16 @@
 
 // A fragment's registers: 4 sums, or with JG_MODE_F16 two pairs of f16.
 #if JG_MODE == JG_MODE_F16
-typedef u32 register_t;
+typedef u32 reg_t;
 #define REGISTERS 2
 #else
-typedef sum_t register_t;
+typedef sum_t reg_t;
 #define REGISTERS 4
 #endif
-typedef register_t fragment_row[FRAGS_N][REGISTERS];
+typedef reg_t fragment_row[FRAGS_N][REGISTERS];
 
 // Two neighbours of a row: the first two of a fragment or, eight rows below, the others.
-__device__ __forceinline__ void neighbours(const register_t (&fragment)[REGISTERS], int half, sum_t &x, sum_t &y)
+__device__ __forceinline__ void neighbours(const reg_t (&fragment)[REGISTERS], int half, sum_t &x, sum_t &y)
 {
 #if JG_MODE == JG_MODE_F16
     x = f16_to_f32(fragment[half] & 0xffffu);

@@ -85,7 +85,7 @@ __device__ __forceinline__ void ldmatrix_trans(u32 (&r)[4], u32 shared)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 #endif
 
-__device__ __forceinline__ void mma(register_t (&d)[REGISTERS], const u32 (&a)[4], u32 b0, u32 b1)
+__device__ __forceinline__ void mma(reg_t (&d)[REGISTERS], const u32 (&a)[4], u32 b0, u32 b1)
 {
 #if JG_MODE == JG_MODE_F16
     asm(MMA " {%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%0,%1};" : "+r"(d[0]), "+r"(d[1])

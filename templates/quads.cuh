@@ -11,11 +11,11 @@
 // A quad's elements: float32, or int32 as bits.
 #if MULTIPLY == JG_TYPE_S8
 typedef int value_t;
-typedef int4 quad_t;
+typedef int4 values_t;
 #define MAKE_QUAD make_int4
 #else
 typedef float value_t;
-typedef float4 quad_t;
+typedef float4 values_t;
 #define MAKE_QUAD make_float4
 #endif
 
@@ -51,12 +51,12 @@ __device__ __forceinline__ value_t read_value(const jg_args &args, const void *p
 
 // Four neighbours in memory, of which the first `valid` exist; the rest are 0.
 template <int TYPE, bool WEIGHTS>
-__device__ __forceinline__ quad_t read_quad(const jg_args &args, const void *p, const weights &w, i64 at, bool k_contiguous, bool vector,
+__device__ __forceinline__ values_t read_quad(const jg_args &args, const void *p, const weights &w, i64 at, bool k_contiguous, bool vector,
                                             u32 mn, u32 k, u32 valid)
 {
-    quad_t q = MAKE_QUAD(0, 0, 0, 0);
+    values_t q = MAKE_QUAD(0, 0, 0, 0);
     if (TYPE == JG_TYPE_F32 && vector && valid == 4) {
-        q = *(const quad_t *)((const u32 *)p + at);
+        q = *(const values_t *)((const u32 *)p + at);
         q.x = clean(q.x, smallest_normal(TYPE));
         q.y = clean(q.y, smallest_normal(TYPE));
         q.z = clean(q.z, smallest_normal(TYPE));
@@ -79,7 +79,7 @@ __device__ __forceinline__ u32 quad_valid(u32 at, u32 limit)
 // Reads this thread's share of MN x JG_BK elements from (mn0, k0) into registers.
 // k_contiguous: neighbours along k are neighbours in memory, so quads lie along k; else along mn.
 template <int TYPE, bool WEIGHTS, int MN, int QUADS>
-__device__ __forceinline__ void fetch(quad_t (&quads)[QUADS], const jg_args &args, const void *global, const weights &w, i64 ld,
+__device__ __forceinline__ void fetch(values_t (&quads)[QUADS], const jg_args &args, const void *global, const weights &w, i64 ld,
                                       bool k_contiguous, bool vector, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
 {
 #pragma unroll
@@ -100,7 +100,7 @@ __device__ __forceinline__ void fetch(quad_t (&quads)[QUADS], const jg_args &arg
 
 // Puts what fetch read into shared memory, rows along k, ROW elements apart.
 template <int MN, int ROW, int QUADS>
-__device__ __forceinline__ void put(value_t *shared, const quad_t (&quads)[QUADS], bool k_contiguous)
+__device__ __forceinline__ void put(value_t *shared, const values_t (&quads)[QUADS], bool k_contiguous)
 {
 #pragma unroll
     for (int q = 0; q < QUADS; q++) {
@@ -113,7 +113,7 @@ __device__ __forceinline__ void put(value_t *shared, const quad_t (&quads)[QUADS
             p[2 * ROW] = quads[q].z;
             p[3 * ROW] = quads[q].w;
         } else {
-            *(quad_t *)(shared + i / (MN / 4) * ROW + i % (MN / 4) * 4) = quads[q];
+            *(values_t *)(shared + i / (MN / 4) * ROW + i % (MN / 4) * 4) = quads[q];
         }
     }
 }

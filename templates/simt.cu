@@ -45,9 +45,9 @@ __device__ __forceinline__ void multiply_step(sum_t (&sums)[JG_WM][JG_WN], const
 {
     value_t a[JG_WM], b[JG_WN];
 #pragma unroll
-    for (int g = 0; g < GROUPS_M; g++) *(quad_t *)&a[g * 4] = *(const quad_t *)(row_a + g * (JG_BM / GROUPS_M));
+    for (int g = 0; g < GROUPS_M; g++) *(values_t *)&a[g * 4] = *(const values_t *)(row_a + g * (JG_BM / GROUPS_M));
 #pragma unroll
-    for (int g = 0; g < GROUPS_N; g++) *(quad_t *)&b[g * 4] = *(const quad_t *)(row_b + g * (JG_BN / GROUPS_N));
+    for (int g = 0; g < GROUPS_N; g++) *(values_t *)&b[g * 4] = *(const values_t *)(row_b + g * (JG_BN / GROUPS_N));
 #pragma unroll
     for (int i = 0; i < JG_WM; i++)
 #pragma unroll
@@ -97,7 +97,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     for (int i = 0; i < JG_WM * JG_WN; i++) (&sums[0][0])[i] = 0;
 
     if (args.alpha != 0.0f && DIM_K > 0) {
-        quad_t quads_a[QUADS_A], quads_b[QUADS_B];
+        values_t quads_a[QUADS_A], quads_b[QUADS_B];
         auto fetch_both = [&](u32 k0) {
             fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
             fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);

@@ -97,7 +97,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     for (int i = 0; i < FRAGS_M * FRAGS_N * 4; i++) (&sums[0][0][0])[i] = 0.0f;
 
     if (args.alpha != 0.0f && DIM_K > 0) {
-        quad_t quads_a[QUADS_A], quads_b[QUADS_B];
+        values_t quads_a[QUADS_A], quads_b[QUADS_B];
         auto fetch_both = [&](u32 k0) {
             fetch<JG_TYPE_A, false, JG_BM>(quads_a, args, a, none, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
             fetch<JG_TYPE_B, false, JG_BN>(quads_b, args, b, none, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);
