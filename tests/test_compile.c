@@ -33,9 +33,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int have_nvrtc(void)
 {
-    kernel_spec tiny = {.family = FAMILY_SIMT, .arch = 80, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32,
-                        .trans_a = SPEC_ARGUMENT, .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_ARGUMENT, .vec_b = SPEC_ARGUMENT,
-                        .vec_c = SPEC_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2}};
+    kernel_spec tiny = {.family = FAMILY_SIMT, .arch = 80, .form = JG_FORM_GENERIC, .type_a = JG_F32, .type_b = JG_F32,
+                        .fusion = SPEC_FUSION_ARGUMENT, .trans_a = SPEC_ARGUMENT, .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_ARGUMENT,
+                        .vec_b = SPEC_ARGUMENT, .vec_c = SPEC_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2}};
     image img;
     jg_status status = compile_on_thread(nvrtc_compiler, &tiny, &img);
     if (status == JG_ERR_NO_NVRTC) print_message("SKIP no NVRTC: %s\n", jg_last_error());
@@ -135,25 +135,122 @@ static void compile_all(void)
     for (int i = 0; i < jobs; i++) pthread_join(threads[i], NULL);
 }
 
+/* What is multiplied with what and how, beside f32 and f16 by default: each family, math mode and kind of conversion. */
+static const plan_class kinds[] = {
+    {JG_BF16, JG_BF16, 0},
+    {JG_F32, JG_F32, JG_MATH_TF32},
+    {JG_F32, JG_F32, JG_MATH_F32_3XTF32},
+    {JG_F32, JG_F32, JG_MATH_STRICT},
+    {JG_F32, JG_F32, JG_MATH_FLUSH},
+    {JG_F32, JG_F32, JG_MATH_TF32 | JG_MATH_FLUSH | JG_MATH_SANITIZE},
+    {JG_F16, JG_F16, JG_MATH_F16},
+    {JG_F16, JG_F16, JG_MATH_STRICT | JG_MATH_FLUSH},
+    {JG_BF16, JG_BF16, JG_MATH_FLUSH | JG_MATH_SANITIZE},
+    {JG_F16, JG_F16, JG_MATH_F16 | JG_MATH_SANITIZE},
+    {JG_S8, JG_S8, 0},
+    {JG_U8, JG_S8, 0},
+    {JG_S8, JG_U8, 0},
+    {JG_U8, JG_U8, 0},
+    {JG_S4, JG_S4, 0},
+    {JG_S8, JG_S8, JG_MATH_STRICT},
+    {JG_F16, JG_S8, 0},
+    {JG_S4, JG_F16, 0},
+    {JG_BF16, JG_S4, 0},
+    {JG_S8, JG_BF16, JG_MATH_FLUSH},
+    {JG_E4M3, JG_E4M3, 0},
+    {JG_E4M3, JG_E5M2, 0},
+    {JG_E5M2, JG_E4M3, JG_MATH_SANITIZE},
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+/* One of several candidates: the one whose turn it is. */
+typedef struct taking {
+    size_t turn, seen;
+    kernel_spec spec;
+} taking;
+
+static void count_specs(void *user, const kernel_spec *spec)
+{
+    (void)spec;
+    ++*(size_t *)user;
+}
+
+static void take_in_turn(void *user, const kernel_spec *spec)
+{
+    taking *t = user;
+    if (t->seen++ == t->turn) t->spec = *spec;
+}
+
+/* One generic kernel of a kind, another one on the next architecture; none where the architecture cannot do it. */
+static void add_generic(const limits *l, const plan_class *what, size_t turn)
+{
+    size_t all = 0;
+    plan_generic_set(what, l, count_specs, &all);
+    if (!all) return;
+    taking t = {.turn = turn % all};
+    plan_generic_set(what, l, take_in_turn, &t);
+    add(NULL, &t.spec);
+}
+
 /* The specialised candidates of a problem: every tile row. */
 static void add_legal(void *user, const plan *candidate, const char *reason)
 {
     if (!reason[0]) add(user, &candidate->spec);
 }
 
+static void add_specialised(const limits *l, jg_problem in)
+{
+    problem p;
+    if (problem_canonicalise(&in, &p) != JG_OK) fail_msg("%s", jg_last_error());
+    plan_each(&p, plan_access(&p, 16, 16, 16), JG_FORM_SPECIALISED, l, add_legal, NULL);
+}
+
 /* Ops, types and access widths turn from one tile and architecture to the next, so that all occur with few compiles. */
-static void add_specialised(const limits *l, unsigned turn)
+static void add_common(const limits *l, unsigned turn)
 {
     static const jg_type types[][2] = {{JG_F16, JG_F16}, {JG_BF16, JG_BF16}, {JG_F16, JG_F32}, {JG_BF16, JG_F32}};
     const int odd = turn >> 2 & 1;
     jg_problem in = {.m = 256 + odd, .n = 192 + 3 * odd, .k = 160 + 5 * odd, .type_a = types[turn & 3][0], .type_c = types[turn & 3][1],
                      .op_a = (jg_op)(turn & 1), .op_b = (jg_op)(turn >> 1 & 1)};
-    for (int f32 = 0; f32 < 2; f32++) {
-        if (f32) in.type_a = in.type_c = JG_F32;
-        problem p;
-        assert_int_equal(problem_canonicalise(&in, &p), JG_OK);
-        plan_each(&p, plan_access(&p, 16, 16, 16), JG_FORM_SPECIALISED, l, add_legal, NULL);
-    }
+    add_specialised(l, in);
+    in.type_a = in.type_c = JG_F32;
+    add_specialised(l, in);
+}
+
+static void take_legal_in_turn(void *user, const plan *candidate, const char *reason)
+{
+    if (!reason[0]) take_in_turn(user, &candidate->spec);
+}
+
+/* A problem of a kind with as much fused in as can be: all flags, each activation and type of C in turn. */
+static jg_problem long_epilogue(const plan_class *what, unsigned turn)
+{
+    static const jg_type outputs[] = {JG_F16, JG_S8, JG_F32, JG_E4M3, JG_BF16, JG_U8, JG_E5M2};
+    static const jg_type biases[] = {JG_F32, JG_F16, JG_BF16};
+    const int is_weights = type_is_integer((jg_type)what->type_a) != type_is_integer((jg_type)what->type_b);
+    const int odd = turn >> 1 & 1;
+    return (jg_problem){
+        .m = 256 + odd, .n = 192 + 2 * odd, .k = 160 + 2 * odd, .type_a = (jg_type)what->type_a, .type_b = (jg_type)what->type_b,
+        .type_c = outputs[turn % 7], .math = what->math, .op_a = (jg_op)(turn & 1), .op_b = (jg_op)(turn >> 1 & 1),
+        .dynamic = turn % 3 ? 0 : JG_DYNAMIC_M | JG_DYNAMIC_K, .batch = 1 + turn % 2, .stride_c = 100000,
+        .epilogue = JG_EPILOGUE_SCALE | JG_EPILOGUE_SCALE_M | JG_EPILOGUE_SCALE_N | JG_EPILOGUE_BIAS_M | JG_EPILOGUE_BIAS_N |
+                    JG_EPILOGUE_REQUANTIZE | (turn & 1 ? JG_EPILOGUE_RESIDUAL : JG_EPILOGUE_RESIDUAL_AFTER),
+        .activation = (jg_activation)(turn % 8), .type_bias = biases[turn % 3],
+        .group_k = is_weights && turn % 4 ? 16u << turn % 4 : 0, .zero_points = is_weights && turn % 4 == 2};
+}
+
+/* One of a kind's tiles, another one on the next architecture. */
+static void add_long(const limits *l, const plan_class *what, unsigned turn)
+{
+    problem p;
+    const jg_problem in = long_epilogue(what, turn);
+    if (problem_canonicalise(&in, &p) != JG_OK) fail_msg("%s", jg_last_error());
+    taking t = {.turn = SIZE_MAX};
+    plan_each(&p, plan_access(&p, 16, 16, 16), JG_FORM_SPECIALISED, l, take_legal_in_turn, &t);
+    if (!t.seen) return;
+    t = (taking){.turn = turn % t.seen};
+    plan_each(&p, plan_access(&p, 16, 16, 16), JG_FORM_SPECIALISED, l, take_legal_in_turn, &t);
+    add(NULL, &t.spec);
 }
 
 /* As many blocks as the planner counted on, and no array in local memory (a few spilled registers are no array). */
@@ -191,24 +288,43 @@ static void check_results(void)
     assert_true(unknown < count);
 }
 
+/* Calls add for each architecture that is wanted, with a number that is another one on each. */
+static void on_each_arch(void (*add_all)(const limits *l, unsigned turn))
+{
+    for (unsigned a = 0; arch_at(a); a++) {
+        limits l;
+        if (!wants_arch(arch_at(a)->number)) continue;
+        assert_int_equal(limits_of_arch(arch_at(a)->number, 0, &l), JG_OK);
+        add_all(&l, a);
+    }
+}
+
+static int is_common(const kernel_spec *s)
+{
+    return !s->math && (s->type_a == JG_F32 || s->type_a == JG_F16) && s->type_b == s->type_a;
+}
+
+/* All of f32 and f16; of each other kind one, and all of it on the architecture whose turn it is. */
+static void add_generic_sets(const limits *l, unsigned turn)
+{
+    static const plan_class common[] = {{JG_F32, JG_F32, 0}, {JG_F16, JG_F16, 0}};
+    for (size_t i = 0; i < 2; i++) plan_generic_set(&common[i], l, add, NULL);
+    for (size_t i = 0; i < KINDS; i++) add_generic(l, &kinds[i], turn + i);
+}
+
 static void test_generic_sets(void **state)
 {
     (void)state;
     if (!have_nvrtc()) skip();
     count = 0;
-    for (size_t a = 0; arch_at(a); a++) {
-        limits l;
-        if (!wants_arch(arch_at(a)->number)) continue;
-        assert_int_equal(limits_of_arch(arch_at(a)->number, 0, &l), JG_OK);
-        for (int type = JG_F32; type <= JG_BF16; type++) plan_generic_set((jg_type)type, &l, add, NULL);
-    }
+    on_each_arch(add_generic_sets);
     compile_all();
     check_results();
     for (size_t a = 0; arch_at(a); a++) { /* the promise about f16 + f32 on one architecture */
         if (!wants_arch(arch_at(a)->number)) continue;
         size_t kernels = 0, bytes = 0;
         for (size_t i = 0; i < count; i++) {
-            if (results[i].spec.arch != arch_at(a)->number || results[i].spec.type_in == JG_BF16) continue;
+            if (results[i].spec.arch != arch_at(a)->number || !is_common(&results[i].spec)) continue;
             kernels++;
             bytes += results[i].cubin_bytes;
         }
@@ -223,12 +339,26 @@ static void test_specialised_kernels(void **state)
     (void)state;
     if (!have_nvrtc()) skip();
     count = 0;
-    for (size_t a = 0; arch_at(a); a++) {
-        limits l;
-        if (!wants_arch(arch_at(a)->number)) continue;
-        assert_int_equal(limits_of_arch(arch_at(a)->number, 0, &l), JG_OK);
-        add_specialised(&l, (unsigned)a);
-    }
+    on_each_arch(add_common);
+    compile_all();
+    check_results();
+}
+
+static void add_long_of_each_kind(const limits *l, unsigned turn)
+{
+    static const plan_class common[] = {{JG_F32, JG_F32, 0}, {JG_F16, JG_F16, 0}};
+    for (unsigned i = 0; i < 2; i++) add_long(l, &common[i], turn + i);
+    for (unsigned i = 0; i < KINDS; i++)
+        if (l->arch->has_mma || !kinds[i].math || kinds[i].math == JG_MATH_FLUSH || (kinds[i].math & MATH_MODE) == JG_MATH_STRICT)
+            add_long(l, &kinds[i], turn * 5 + i);
+}
+
+static void test_specialised_kernels_with_everything_fused_in(void **state)
+{
+    (void)state;
+    if (!have_nvrtc()) skip();
+    count = 0;
+    on_each_arch(add_long_of_each_kind);
     compile_all();
     check_results();
 }
@@ -237,8 +367,8 @@ static void test_errors(void **state)
 {
     (void)state;
     if (!have_nvrtc()) skip();
-    kernel_spec s = {.family = FAMILY_MMA, .arch = 87, .form = JG_FORM_GENERIC, .type_in = JG_F16, .type_c = SPEC_ARGUMENT,
-                     .vec_a = 16, .vec_b = 16, .vec_c = SPEC_ARGUMENT, .tile = {64, 64, 32, 32, 32, 3}};
+    kernel_spec s = {.family = FAMILY_MMA, .arch = 87, .form = JG_FORM_GENERIC, .type_a = JG_F16, .type_b = JG_F16,
+                     .fusion = SPEC_FUSION_ARGUMENT, .vec_a = 16, .vec_b = 16, .vec_c = SPEC_ARGUMENT, .tile = {64, 64, 32, 32, 32, 3}};
     image img;
     s.arch = 20; /* no NVRTC that jitgemm opens knows it */
     assert_int_equal(compile_on_thread(nvrtc_compiler, &s, &img), JG_ERR_ARCH);
@@ -257,8 +387,8 @@ static void test_missing_nvrtc(void **state)
 {
     (void)state;
     compiler *none = compiler_create("/nonexistent/libnvrtc.so", 0);
-    kernel_spec s = {.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32,
-                     .tile = {32, 32, 16, 4, 4, 2}};
+    kernel_spec s = {.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_GENERIC, .type_a = JG_F32, .type_b = JG_F32,
+                     .fusion = SPEC_FUSION_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2}};
     image img;
     assert_int_equal(compile_on_thread(none, &s, &img), JG_ERR_NO_NVRTC);
     assert_non_null(strstr(jg_last_error(), "/nonexistent/libnvrtc.so"));
@@ -279,10 +409,18 @@ static void test_plain_nvcc(void **state)
         skip();
     }
     const kernel_spec specs[] = {
-        {.family = FAMILY_SIMT, .arch = 80, .form = JG_FORM_GENERIC, .type_in = JG_F32, .type_c = JG_F32, .trans_a = SPEC_ARGUMENT,
-         .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_ARGUMENT, .vec_b = SPEC_ARGUMENT, .vec_c = SPEC_ARGUMENT, .tile = {64, 64, 16, 4, 4, 2}},
-        {.family = FAMILY_MMA, .arch = 80, .form = JG_FORM_SPECIALISED, .type_in = JG_BF16, .type_c = JG_F32, .trans_b = 1, .vec_a = 2,
-         .vec_b = 8, .single = 1, .tile = {64, 64, 32, 32, 32, 3}, .m = 100, .n = 70, .k = 60, .lda = 61, .ldb = 60, .ldc = 71},
+        {.family = FAMILY_SIMT, .arch = 80, .form = JG_FORM_GENERIC, .type_a = JG_F32, .type_b = JG_F32, .fusion = SPEC_FUSION_ARGUMENT,
+         .trans_a = SPEC_ARGUMENT, .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_ARGUMENT, .vec_b = SPEC_ARGUMENT, .vec_c = SPEC_ARGUMENT,
+         .tile = {64, 64, 16, 4, 4, 2}},
+        {.family = FAMILY_MMA, .arch = 80, .form = JG_FORM_SPECIALISED, .type_a = JG_BF16, .type_b = JG_BF16,
+         .fusion = JG_F32 << FUSION_TYPE_C_SHIFT, .trans_b = 1, .vec_a = SPEC_GATHER, .vec_b = 8, .single = 1,
+         .tile = {64, 64, 32, 32, 32, 3}, .m = 100, .n = 70, .k = 60, .lda = 61, .ldb = 60, .ldc = 71},
+        {.family = FAMILY_MMA, .arch = 80, .form = JG_FORM_GENERIC, .type_a = JG_U8, .type_b = JG_S8, .fusion = SPEC_FUSION_ARGUMENT,
+         .math = JG_MATH_SANITIZE, .trans_a = SPEC_ARGUMENT, .trans_b = SPEC_ARGUMENT, .vec_a = SPEC_GATHER, .vec_b = SPEC_GATHER,
+         .vec_c = SPEC_ARGUMENT, .tile = {64, 64, 64, 32, 32, 3}},
+        {.family = FAMILY_TF32, .arch = 80, .form = JG_FORM_SPECIALISED, .type_a = JG_F32, .type_b = JG_F32, .math = JG_MATH_F32_3XTF32,
+         .fusion = 0x5ff | JG_E4M3 << FUSION_TYPE_C_SHIFT | JG_F16 << FUSION_TYPE_BIAS_SHIFT, .vec_a = 16, .vec_b = 4,
+         .tile = {64, 64, 16, 32, 32, 2}, .m = 100, .n = 70, .k = 60, .lda = 60, .ldb = 71, .ldc = 71},
     };
     char folder[] = "/tmp/jitgemm-nvcc-XXXXXX", path[64], command[256], defines[2048];
     assert_non_null(mkdtemp(folder));
@@ -324,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_plain_nvcc),
         cmocka_unit_test(test_generic_sets),
         cmocka_unit_test(test_specialised_kernels),
+        cmocka_unit_test(test_specialised_kernels_with_everything_fused_in),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
