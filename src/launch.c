@@ -14,6 +14,7 @@ enum {
     FLAG_VEC_A = 4,
     FLAG_VEC_B = 8,
     FLAG_VEC_C = 16,
+    FLAG_SWAPPED = 32,
 };
 
 #define COUNT(name) +1
@@ -66,6 +67,7 @@ HOT void launch_fill(const problem *p, const operands *o, launch_args *args)
     args->alpha = o->alpha;
     args->beta = o->beta;
     if (!problem_is_fused(p)) return;
+    if (o->swapped) args->flags |= FLAG_SWAPPED;
     const fused_operands f = operands_fused(o);
     args->residual = f.residual;
     args->scale = f.scale;

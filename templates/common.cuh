@@ -35,6 +35,7 @@ struct jg_args {
 #define JG_FLAG_VEC_A 4u         // 16-byte loads are legal
 #define JG_FLAG_VEC_B 8u
 #define JG_FLAG_VEC_C 16u        // four neighbours of C may be stored at once
+#define JG_FLAG_SWAPPED 32u      // the caller's m is our n: his first scale and bias are our second
 
 // Bits of jg_args.fusion and of JG_FUSION.
 #define JG_FUSE_SCALE 1u

@@ -88,13 +88,16 @@ __device__ __forceinline__ float read_bias(const jg_args &args, const void *p, u
 __device__ __forceinline__ float fused(const jg_args &args, const output &out, u32 row, u32 column, float sum)
 {
     const u32 fusion = FUSION;
+    const bool swapped = (args.flags & JG_FLAG_SWAPPED) != 0;
     float factor = args.alpha;
     if (fusion & JG_FUSE_SCALE) factor = __fmul_rn(factor, args.scale[0]);
-    if (fusion & JG_FUSE_SCALE_M) factor = __fmul_rn(factor, args.scale_m[row]);
-    if (fusion & JG_FUSE_SCALE_N) factor = __fmul_rn(factor, args.scale_n[column]);
+    const float scale_m = fusion & JG_FUSE_SCALE_M ? args.scale_m[row] : 1.0f, scale_n = fusion & JG_FUSE_SCALE_N ? args.scale_n[column] : 1.0f;
+    factor = swapped ? __fmul_rn(__fmul_rn(factor, scale_n), scale_m) : __fmul_rn(__fmul_rn(factor, scale_m), scale_n);
     float x = scaled(args, out.c, row * LDC + column, factor, sum);
-    if (fusion & JG_FUSE_BIAS_M) x = __fadd_rn(x, read_bias(args, args.bias_m, row));
-    if (fusion & JG_FUSE_BIAS_N) x = __fadd_rn(x, read_bias(args, args.bias_n, column));
+    // Adding -0 changes nothing.
+    const float bias_m = fusion & JG_FUSE_BIAS_M ? read_bias(args, args.bias_m, row) : -0.0f;
+    const float bias_n = fusion & JG_FUSE_BIAS_N ? read_bias(args, args.bias_n, column) : -0.0f;
+    x = swapped ? __fadd_rn(__fadd_rn(x, bias_n), bias_m) : __fadd_rn(__fadd_rn(x, bias_m), bias_n);
     float residual = 0.0f;
     if (fusion & (JG_FUSE_RESIDUAL | JG_FUSE_RESIDUAL_AFTER)) residual = read_c(args, out.residual, row * args.ld_residual + column);
     if (fusion & JG_FUSE_RESIDUAL) x = __fadd_rn(x, residual);
