@@ -157,7 +157,7 @@ static int operand_registers(const kernel_spec *s)
     const tile *t = &s->tile;
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
-    case FAMILY_MMA: return fragments + (s->vec_a == SPEC_GATHER || s->vec_b == SPEC_GATHER ? 16 : 0);
+    case FAMILY_MMA: return fragments + (s->vec_a <= SPEC_GATHER_WIDE || s->vec_b <= SPEC_GATHER_WIDE ? 16 : 0);
     case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
     default: return t->warp_m + t->warp_n + quads;
     }

@@ -27,6 +27,7 @@ enum { FAMILY_SIMT = 1, FAMILY_MMA = 2, FAMILY_TF32 = 3 };
 /* Of an mma kernel's vec_a and vec_b: the operand goes through registers, element by element or, where its rows allow it, several at a
  * time. Other widths are those of cp.async. */
 #define SPEC_GATHER 2
+#define SPEC_GATHER_WIDE 3 /* of a specialised kernel, where its rows do */
 
 /* What becomes of a sum, as one word: JG_EPILOGUE_ flags, then these. As in templates/common.cuh. */
 enum {
@@ -49,7 +50,7 @@ typedef struct kernel_spec {
     uint8_t type_a, type_b;     /* jg_type */
     uint8_t math;               /* a JG_MATH_ mode and flags */
     uint8_t trans_a, trans_b;   /* 0, 1 or SPEC_ARGUMENT */
-    uint8_t vec_a, vec_b;       /* bytes of a load: 16, 8, 4, SPEC_GATHER, or SPEC_ARGUMENT */
+    uint8_t vec_a, vec_b;       /* bytes of a load: 16, 8, 4, SPEC_GATHER, SPEC_GATHER_WIDE, or SPEC_ARGUMENT */
     uint8_t vec_c;              /* 1 if four neighbours of C may be stored at once, 0, or SPEC_ARGUMENT */
     uint8_t single;             /* 1 if the batch is known to be one item */
     uint8_t grouped;            /* 1: a generic kernel that takes many products, KERNEL_GROUP of them (grouped.c) */

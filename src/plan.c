@@ -30,13 +30,18 @@ static uint8_t width(unsigned align, int64_t rows, int64_t ld, int64_t items, in
     return (uint8_t)(w < 16 ? w : 16);
 }
 
+static int is_contiguous_along_k(const problem *p, int operand_b)
+{
+    return operand_b ? p->op_b == JG_T : p->op_a == JG_N;
+}
+
 /* Whether an operand can be copied as it is into the shared memory of an mma kernel: it needs no conversion, and 8-bit elements, which
  * ldmatrix cannot transpose, are contiguous along k. */
 static int copies(const problem *p, int operand_b)
 {
     const jg_type type = (jg_type)(operand_b ? p->type_b : p->type_a), multiply = problem_multiply_type(p);
     if (p->math & MATH_FLAGS || type_bits(type) != type_bits(multiply) || (multiply == JG_F16 && type != JG_F16)) return 0;
-    return multiply != JG_S8 || (operand_b ? p->op_b == JG_T : p->op_a == JG_N);
+    return multiply != JG_S8 || is_contiguous_along_k(p, operand_b);
 }
 
 /* Widths that make no difference to a kernel are told as the same one. */
@@ -128,7 +133,8 @@ static void leave_to_launch(const problem *p, kernel_spec *s)
 static uint8_t copy_width(int family, const problem *p, int operand_b, uint8_t access)
 {
     if (family != FAMILY_MMA) return p->type_a == JG_F32 ? access : SPEC_GATHER;
-    return copies(p, operand_b) && access >= 4 ? access : SPEC_GATHER;
+    if (copies(p, operand_b) && access >= 4) return access;
+    return access == 16 && is_contiguous_along_k(p, operand_b) ? SPEC_GATHER_WIDE : SPEC_GATHER;
 }
 
 static kernel_spec specialised_spec(int family, int number, const problem *p, access_widths access, const arch_tile *row)

@@ -20,7 +20,7 @@ struct jg_plan {
 /* Where the width is a launch argument, or a gather's, it is the one that the access allows. */
 static unsigned needed_width(const dispatch *d, uint8_t vec, uint8_t access)
 {
-    return d->is_fallback || vec == SPEC_ARGUMENT || vec == SPEC_GATHER ? access : vec;
+    return d->is_fallback || vec == SPEC_ARGUMENT || vec <= SPEC_GATHER_WIDE ? access : vec;
 }
 
 /* What the kernel counts on, which can be less than what was promised. Another may take a fallback's place. */

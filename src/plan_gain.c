@@ -46,8 +46,8 @@ static double exposed_part(const plan *generic)
 
 static double gather_share(const kernel_spec *generic, const kernel_spec *own)
 {
-    if (generic->family != FAMILY_MMA || generic->vec_a != 2) return 0;
-    return GATHER_SHARE + GATHER_COPY_SHARE * ((own->vec_a > 2) + (own->vec_b > 2));
+    if (generic->family != FAMILY_MMA || generic->vec_a != SPEC_GATHER) return 0;
+    return GATHER_SHARE + GATHER_COPY_SHARE * ((own->vec_a > SPEC_GATHER_WIDE) + (own->vec_b > SPEC_GATHER_WIDE));
 }
 
 double plan_gain(const plan *generic, const plan *own)

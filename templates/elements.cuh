@@ -64,7 +64,10 @@ __device__ __forceinline__ float widen(u32 bits)
     if (TYPE == JG_TYPE_BF16) return bf16_to_f32(bits);
     if (TYPE == JG_TYPE_E4M3) return jg_from_e4m3(bits);
     if (TYPE == JG_TYPE_E5M2) return jg_from_e5m2(bits);
-    return __int2float_rn(widen_integer<TYPE>(bits));
+    if (TYPE == JG_TYPE_S32) return __int2float_rn((int)bits);
+    // Put below the leading 1 of 2^23, shifted to be positive, which is taken off again: quicker than the conversion.
+    const u32 shift = TYPE == JG_TYPE_S8 ? 128u : TYPE == JG_TYPE_S4 ? 8u : 0u;
+    return __fsub_rn(__uint_as_float(0x4b000000u | (bits ^ shift)), (float)(8388608u + shift));
 }
 
 // An element as it may be used: NaN and infinity as 0, denormals as 0 with their sign. `smallest`: its type's smallest normal.
@@ -113,6 +116,22 @@ __device__ __forceinline__ weights weights_of_item(const jg_args &args, u32 item
 {
     weights w = {args.group_scales + args.stride_group * item, args.group_zeros + args.stride_group * item, count};
     return w;
+}
+
+// An element without group as what it is multiplied as, where that holds every value of its type.
+template <int TYPE>
+__device__ __forceinline__ u32 exact_bits(u32 bits)
+{
+    if (TYPE == MULTIPLY) return bits;
+    if (TYPE == JG_TYPE_E5M2) return bits << 8;  // f16 with fewer bits
+    if (TYPE == JG_TYPE_E4M3) {
+        // As an f16 it is 2^8 times too small, denormals included.
+        u16 value = (u16)((bits & 0x80u) << 8 | (bits & 0x7fu) << 7);
+        asm("mul.rn.f16 %0, %0, %1;" : "+h"(value) : "h"((u16)0x5c00));
+        return (bits & 0x7fu) == 0x7fu ? 0x7fffu : value;
+    }
+    const float x = widen<TYPE>(bits);
+    return MULTIPLY == JG_TYPE_BF16 ? __float_as_uint(x) >> 16 : f32_to_f16(x);
 }
 
 // The scale and the zero point of the weight at (mn, k).

@@ -23,13 +23,13 @@
 #define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
 
-// A width of 2 bytes means to gather.
-#if JG_VEC_A == 2
+// Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag.
+#if JG_VEC_A <= 3
 #define A_KMAJOR true
 #else
 #define A_KMAJOR (JG_TRANS_A == 0)
 #endif
-#if JG_VEC_B == 2
+#if JG_VEC_B <= 3
 #define B_KMAJOR true
 #else
 #define B_KMAJOR (JG_TRANS_B != 0)
@@ -123,11 +123,10 @@ __device__ __forceinline__ u32 converted(u32 bits, bool grouped, float scale, fl
 {
     if (MULTIPLY == JG_TYPE_S8) return TYPE == JG_TYPE_S4 ? (u32)widen_integer<TYPE>(bits) & 255u : bits;
     if (WEIGHTS) {
-        const u32 weight = grouped ? dequantise(widen<TYPE>(bits), scale, zero) : to_multiply_bits(widen<TYPE>(bits));
+        const u32 weight = grouped ? dequantise(widen<TYPE>(bits), scale, zero) : exact_bits<TYPE>(bits);
         return CLEANS(MULTIPLY) ? to_multiply_bits(clean(widen<MULTIPLY>(weight), smallest_normal(MULTIPLY))) : weight;
     }
-    if (TYPE == MULTIPLY && !CLEANS(TYPE)) return bits;
-    return to_multiply_bits(clean(widen<TYPE>(bits), smallest_normal(TYPE)));
+    return CLEANS(TYPE) ? to_multiply_bits(clean(widen<TYPE>(bits), smallest_normal(TYPE))) : exact_bits<TYPE>(bits);
 }
 
 // All of a chunk's elements at once: they lie side by side, from a multiple of their size in bytes on.
@@ -156,14 +155,14 @@ __device__ __forceinline__ void gather_chunk(const jg_args &args, u32 shared, co
 #pragma unroll
         for (u32 i = 0; i < CHUNK; i++) v[i] = i < valid ? read_bits<TYPE>(global, at + i * step) : 0;
     }
-    // A group is made of whole chunks.
+    // A group is made of whole chunks. Zero bits are a 0 of every type, but not of a weight with a zero point.
     float scale = 0.0f, zero = 0.0f;
     const bool grouped = WEIGHTS && GROUP_CODE != 0;
     if (grouped && valid) read_group(args, w, mn, k, scale, zero);
     u32 words[4] = {0, 0, 0, 0};
 #pragma unroll
     for (u32 i = 0; i < CHUNK; i++)
-        if (i < valid) words[i * ELEMENT_BYTES / 4] |= converted<TYPE, WEIGHTS>(v[i], grouped, scale, zero) << i * ELEMENT_BYTES % 4 * 8;
+        if (!WEIGHTS || i < valid) words[i * ELEMENT_BYTES / 4] |= converted<TYPE, WEIGHTS>(v[i], grouped, scale, zero) << i * ELEMENT_BYTES % 4 * 8;
     asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
                  : "memory");
 }
@@ -180,11 +179,11 @@ __device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, co
                                              bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
 {
     const u32 chunks = MN * JG_BK / CHUNK;
-#pragma unroll (VEC == 2 ? UNROLL_LONG : 16)
+#pragma unroll
     for (u32 base = 0; base < chunks; base += THREADS) {
         const u32 i = base + threadIdx.x;
         if (chunks % THREADS != 0 && i >= chunks) break;
-        if (VEC == 2) {
+        if (VEC <= 3) {
             // Threads of a warp walk along what is contiguous.
             const u32 row = k_contiguous ? i / (JG_BK / CHUNK) : i % MN;
             const u32 chunk = k_contiguous ? i % (JG_BK / CHUNK) : i / MN;
@@ -198,7 +197,7 @@ __device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, co
             const u32 row = i / per_row, chunk = i % per_row;
             const u32 outer = (KMAJOR ? mn0 : k0) + row, inner = (KMAJOR ? k0 : mn0) + chunk * CHUNK;
             const u32 valid = outer < (KMAJOR ? mn_limit : k_limit) ? valid_of(inner, KMAJOR ? k_limit : mn_limit) : 0;
-            copy_chunk<VEC == 2 ? 4 : VEC>(shared + chunk_at<per_row>(row, chunk),
+            copy_chunk<VEC <= 3 ? 4 : VEC>(shared + chunk_at<per_row>(row, chunk),
                                            valid ? global + (outer * ld + inner) * ELEMENT_BYTES : global, valid);
         }
     }
@@ -248,7 +247,11 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     const u8 *a = (const u8 *)args.a + bytes_of<JG_TYPE_A>(args.stride_a * item);
     const u8 *b = (const u8 *)args.b + bytes_of<JG_TYPE_B>(args.stride_b * item);
     const weights weights_a = weights_of_item(args, item, DIM_M), weights_b = weights_of_item(args, item, DIM_N);
+#ifdef JG_FUSION
+    const bool wide_a = JG_VEC_A == 3, wide_b = JG_VEC_B == 3;
+#else
     const bool wide_a = (args.flags & JG_FLAG_VEC_A) != 0, wide_b = (args.flags & JG_FLAG_VEC_B) != 0;
+#endif
 
     fragment_row sums[FRAGS_M];
 #pragma unroll
