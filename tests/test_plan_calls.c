@@ -25,7 +25,8 @@ static void plans_check_their_alignment(void **state)
     assert_status(jg_plan_run(tight, &by_4), JG_OK);
     assert_status(jg_plan_run(tight, &by_2), JG_ERR_MISALIGNED);
     /* jg_gemm looks at the pointers, so the narrow kernel is found for them. */
-    assert_status(jg_gemm(c, &p, &(jg_operands){.a = (char *)room_a + 4, .b = (char *)room_b + 4, .c = (char *)room_c + 4}), JG_OK);
+    assert_status(jg_gemm(c, &p, &(jg_operands){.a = (char *)room_a + 4, .b = (char *)room_b + 4, .c = (char *)room_c + 4}),
+                  JG_OK);
     jg_plan_destroy(wide);
     jg_plan_destroy(tight);
     assert_status(jg_close(c), JG_OK);
@@ -60,6 +61,80 @@ static void plan_info_tells_the_kernel_and_where_it_came_from(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* What fixes the bits, of each kind of sum; all of them on an Orin. */
+static void plan_info_tells_what_fixes_the_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        jg_type a, b;
+        uint32_t math;
+        const char *family, *numeric_class;
+    } rows[] = {
+        {JG_F32, JG_F32, JG_MATH_DEFAULT, "simt", "fma.f32 ascending-k split1"},
+        {JG_F32, JG_F32, JG_MATH_STRICT, "simt", "mul+add.f32 ascending-k split1"},
+        {JG_F32, JG_F32, JG_MATH_TF32, "tf32", "mma.m16n8k8.tf32 ascending-k split1"},
+        {JG_F32, JG_F32, JG_MATH_F32_3XTF32, "tf32", "mma.m16n8k8.3xtf32 ascending-k split1"},
+        {JG_F16, JG_F16, JG_MATH_DEFAULT, "mma", "mma.m16n8k16.f32 ascending-k split1"},
+        {JG_F16, JG_F16, JG_MATH_F16, "mma", "mma.m16n8k16.f16 ascending-k split1"},
+        {JG_F16, JG_F16, JG_MATH_STRICT, "simt", "mul+add.f32 ascending-k split1"},
+        {JG_BF16, JG_BF16, JG_MATH_DEFAULT, "mma", "mma.m16n8k16.f32 ascending-k split1"},
+        {JG_E4M3, JG_E5M2, JG_MATH_DEFAULT, "mma", "mma.m16n8k16.f32 ascending-k split1"},
+        {JG_F16, JG_S8, JG_MATH_DEFAULT, "mma", "mma.m16n8k16.f32 ascending-k split1"},
+        {JG_S4, JG_BF16, JG_MATH_STRICT, "simt", "mul+add.f32 ascending-k split1"},
+        {JG_S8, JG_U8, JG_MATH_DEFAULT, "mma", "exact.s32"},
+        {JG_S4, JG_S4, JG_MATH_STRICT, "simt", "exact.s32"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (int form = JG_FORM_GENERIC; form <= JG_FORM_SPECIALISED; form++) {
+            const jg_problem p = {.m = 16, .n = 16, .k = 32, .type_a = rows[i].a, .type_b = rows[i].b, .math = rows[i].math,
+                                  .form = (jg_form)form};
+            fixture_plant(&p, JG_FORM_AUTO);
+            jg_context *c = fixture_open_without_nvrtc();
+            jg_plan *made;
+            jg_plan_details d;
+            assert_status(jg_plan_create(c, &p, &made), JG_OK);
+            assert_status(jg_plan_info(made, &d), JG_OK);
+            assert_string_equal(d.numeric_class, rows[i].numeric_class);
+            assert_string_equal(d.family, rows[i].family);
+            assert_string_equal(d.kernel, fixture_name(&p, JG_FORM_AUTO));
+            assert_status(jg_plan_run(made, &good), JG_OK);
+            jg_plan_destroy(made);
+            assert_status(jg_close(c), JG_OK);
+        }
+}
+
+/* On a chip whose tensor cores lack it, a mode is refused by every call, whatever a cache holds. */
+static void a_mode_that_the_chip_lacks_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        jg_type type;
+        uint32_t math;
+        const char *name;
+    } rows[] = {{JG_F32, JG_MATH_TF32, "JG_MATH_TF32"},
+                {JG_F32, JG_MATH_F32_3XTF32, "JG_MATH_F32_3XTF32"},
+                {JG_F16, JG_MATH_F16, "JG_MATH_F16"}};
+    fx.fake->set_capability(75);
+    jg_context *c = fixture_open_without_nvrtc();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        jg_problem p = square(8, rows[i].type);
+        jg_plan *made = (jg_plan *)room_a;
+        char text[256], expected[160];
+        snprintf(expected, sizeof expected, "sm_75 has no tensor cores for math = %s; nearest that works: JG_MATH_DEFAULT",
+                 rows[i].name);
+        p.math = rows[i].math;
+        assert_status(jg_gemm(c, &p, &good), JG_ERR_UNSUPPORTED);
+        assert_says(jg_last_error(), expected);
+        assert_status(jg_plan_create(c, &p, &made), JG_ERR_UNSUPPORTED);
+        assert_null(made);
+        assert_says(jg_last_error(), expected);
+        assert_status(jg_plan_explain(c, &p, text, sizeof text, NULL), JG_ERR_UNSUPPORTED);
+        assert_says(jg_last_error(), expected);
+    }
+    assert_int_equal(fx.fake->modules(), 0);
+    assert_status(jg_close(c), JG_OK);
+}
+
 static void explaining_loads_nothing(void **state)
 {
     (void)state;
@@ -74,7 +149,8 @@ static void explaining_loads_nothing(void **state)
     assert_says(text, "slower    ");
     assert_says(text, fixture_name(&p, JG_FORM_AUTO));
     char last[KERNEL_NAME_BYTES + 100];
-    snprintf(last, sizeof last, "x estimated over the generic kernel %s: worth its own kernel\n", fixture_name(&p, JG_FORM_GENERIC));
+    snprintf(last, sizeof last, "x estimated over the generic kernel %s: worth its own kernel\n",
+             fixture_name(&p, JG_FORM_GENERIC));
     assert_string_equal(text + length - strlen(last), last);
     assert_says(text, "\ngain      1.");
     assert_status(jg_plan_explain(c, &p, cut, sizeof cut, &again), JG_OK);
@@ -176,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(plans_check_their_alignment), FIXTURE_TEST(plan_info_tells_the_kernel_and_where_it_came_from),
+        FIXTURE_TEST(plan_info_tells_what_fixes_the_bits), FIXTURE_TEST(a_mode_that_the_chip_lacks_is_refused),
         FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(explaining_says_what_an_own_kernel_gains),
         FIXTURE_TEST(plans_want_no_more_than_their_kernel), FIXTURE_TEST(plans_without_a_kernel),
         FIXTURE_TEST(a_dynamic_dimension_shares_a_kernel),

@@ -60,7 +60,8 @@ static jg_prewarm_options watched(record *r, uint32_t jobs)
 /* A build host: no device, and nothing may be compiled. */
 static jg_context *open_host(jg_compile policy, int sm_count)
 {
-    return fixture_open_with((jg_options){.device = JG_DEVICE_CPU, .arch = 87, .sm_count = sm_count, .compile = policy, .cache_path = fx.cache});
+    return fixture_open_with(
+        (jg_options){.device = JG_DEVICE_CPU, .arch = 87, .sm_count = sm_count, .compile = policy, .cache_path = fx.cache});
 }
 
 static void nulls_are_refused_or_accepted(void **state)
@@ -290,6 +291,64 @@ static void the_generic_set_is_small_and_by_type(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* Types asked for bring their sets without any problem; no flag but those of classes is taken. */
+static void types_bring_their_generic_sets(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t types;
+        size_t kernels;
+    } rows[] = {
+        {JG_RESIDENT_F32, 3},   {JG_RESIDENT_F16, 14},  {JG_RESIDENT_BF16, 14}, {JG_RESIDENT_S8, 5},
+        {JG_RESIDENT_U8, 10},   {JG_RESIDENT_S4, 2},    {JG_RESIDENT_E4M3, 2},  {JG_RESIDENT_TF32, 3},
+        {JG_RESIDENT_3XTF32, 3}, {PLAN_RESIDENT_ALL, 56},
+    };
+    jg_context *c = open_host(JG_COMPILE_NEVER, 16);
+    record r;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        jg_prewarm_options options = watched(&r, 2);
+        options.types = rows[i].types;
+        assert_status(jg_prewarm(c, NULL, 0, &options, NULL), JG_ERR_NOT_READY);
+        assert_sound(&r, rows[i].kernels);
+        assert_int_equal(r.generics, rows[i].kernels);
+    }
+    for (int bit = 0; bit < 32; bit++) {
+        if (PLAN_RESIDENT_ALL >> bit & 1) continue;
+        jg_prewarm_options options = watched(&r, 2);
+        options.types = 1u << bit | JG_RESIDENT_F32;
+        char expected[40];
+        snprintf(expected, sizeof expected, "types is 0x%x;", 1u << bit | JG_RESIDENT_F32);
+        assert_status(jg_prewarm(c, NULL, 0, &options, NULL), JG_ERR_VALUE);
+        assert_says(jg_last_error(), expected);
+        assert_int_equal(r.count, 0);
+    }
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* The sets of a list are those of its types and math, each once, whatever is fused in. */
+static void the_generic_set_follows_types_and_math(void **state)
+{
+    (void)state;
+    jg_problem list[] = {
+        {.m = 64, .n = 64, .k = 64, .math = JG_MATH_STRICT}, /* 3 */
+        {.m = 32, .n = 64, .k = 64, .math = JG_MATH_STRICT, .epilogue = JG_EPILOGUE_SCALE_M, .activation = JG_ACTIVATION_RELU},
+        {.m = 64, .n = 64, .k = 64, .type_a = JG_F16, .type_b = JG_S4, .group_k = 32}, /* 2 */
+        {.m = 64, .n = 64, .k = 64, .type_a = JG_F16, .type_b = JG_S4},
+        {.m = 64, .n = 64, .k = 64, .type_a = JG_F16, .type_b = JG_S4, .order = JG_COL_MAJOR}, /* 2: the operands change places
+                                                                                                */
+        {.m = 64, .n = 64, .k = 64, .type_a = JG_S8, .type_b = JG_U8, .type_c = JG_S8, .epilogue = JG_EPILOGUE_REQUANTIZE}, /* 5
+                                                                                                                             */
+    };
+    jg_context *c = open_host(JG_COMPILE_NEVER, 16);
+    record r;
+    jg_prewarm_options options = watched(&r, 2);
+    options.generic_set = 1;
+    assert_status(jg_prewarm(c, list, 6, &options, NULL), JG_ERR_NOT_READY);
+    assert_sound(&r, 6 + 3 + 2 + 2 + 5);
+    assert_int_equal(r.generics, 3 + 2 + 2 + 5);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* The number of SMs decides tiles, so a build host must be able to say it. */
 static void a_build_host_plans_for_the_chip_it_is_told(void **state)
 {
@@ -329,7 +388,8 @@ int main(void)
         FIXTURE_TEST(equal_kernels_are_made_once), FIXTURE_TEST(a_failure_does_not_stop_the_others),
         FIXTURE_TEST(jobs_work_side_by_side_and_report_in_turn), FIXTURE_TEST(prewarmed_kernels_are_loaded),
         FIXTURE_TEST(a_load_that_fails_is_reported), FIXTURE_TEST(a_stop_keeps_what_is_finished),
-        FIXTURE_TEST(the_generic_set_is_small_and_by_type), FIXTURE_TEST(a_build_host_plans_for_the_chip_it_is_told),
+        FIXTURE_TEST(the_generic_set_is_small_and_by_type), FIXTURE_TEST(types_bring_their_generic_sets),
+        FIXTURE_TEST(the_generic_set_follows_types_and_math), FIXTURE_TEST(a_build_host_plans_for_the_chip_it_is_told),
         FIXTURE_TEST(without_nvrtc_each_kernel_fails_and_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
