@@ -285,6 +285,64 @@ static void the_launch_carries_all_arguments(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* --- what is fused in --- */
+
+/* C = A * B + what is fused in, of 2 x 3 by k = 1, rows and columns told apart; read as columns all change places. */
+static void what_is_fused_reaches_the_kernel(void **state)
+{
+    (void)state;
+    static const _Alignas(16) int8_t a[] = {1, 2}, b[] = {1, 10, 100};
+    static const float scale_m[] = {1, -1}, scale_n[] = {1, 2, 4}, bias_m[] = {1000, 2000};
+    static const _Alignas(16) float rows[] = {1001, 1020, 1400, 1998, 1960, 1200};
+    static const _Alignas(16) float columns[] = {1001, 1998, 1020, 1960, 1400, 1200};
+    static _Alignas(16) float out[6];
+    const jg_operands data = {.a = a, .b = b, .c = out, .scale_m = scale_m, .scale_n = scale_n, .bias_m = bias_m};
+    for (int variant = 0; variant < 4; variant++) {
+        const jg_problem p = {.m = 2, .n = 3, .k = 1, .type_a = JG_S8, .type_c = JG_F32, .order = (jg_order)(variant & 1),
+                              .form = variant >> 1 ? JG_FORM_GENERIC : JG_FORM_SPECIALISED,
+                              .epilogue = JG_EPILOGUE_SCALE_M | JG_EPILOGUE_SCALE_N | JG_EPILOGUE_BIAS_M};
+        fixture_plant(&p, JG_FORM_AUTO);
+        jg_context *c = fixture_open_without_nvrtc();
+        jg_plan *made;
+        assert_status(jg_gemm(c, &p, &data), JG_OK);
+        assert_memory_equal(out, variant & 1 ? columns : rows, sizeof out);
+        memset(out, 0xff, sizeof out);
+        assert_status(jg_plan_create(c, &p, &made), JG_OK);
+        assert_status(jg_plan_run(made, &data), JG_OK);
+        assert_memory_equal(out, variant & 1 ? columns : rows, sizeof out);
+        jg_plan_destroy(made);
+        assert_status(jg_close(c), JG_OK);
+    }
+}
+
+/* One generic kernel serves whatever is fused in; each specialised one only its own. */
+static void one_generic_kernel_serves_every_epilogue(void **state)
+{
+    (void)state;
+    jg_problem p = square(8, JG_F16);
+    p.form = JG_FORM_GENERIC;
+    const jg_operands all = {.a = room_a, .b = room_b, .c = room_c, .scale = room_a, .scale_m = room_a, .scale_n = room_a,
+                             .bias_m = room_a, .bias_n = room_a, .residual = room_b, .clamp_high = 1};
+    fixture_plant(&p, JG_FORM_AUTO);
+    jg_context *c = fixture_open_without_nvrtc();
+    for (uint32_t flags = 0; flags < 256; flags++) {
+        if ((flags & 96) == 96) continue; /* both residuals */
+        p.epilogue = flags;
+        p.activation = (jg_activation)(flags % 8);
+        p.type_c = flags & 1 ? JG_U8 : JG_BF16;
+        assert_status(jg_gemm(c, &p, &all), JG_OK);
+        const fake_launch l = fx.fake->last_launch();
+        assert_int_equal(l.args.fusion & 0xffff, flags | (flags % 8) << 8 | (flags & 1 ? JG_U8 : JG_BF16) << 12);
+    }
+    assert_int_equal(fixture_stats(c).kernels, 1);
+    p.form = JG_FORM_SPECIALISED;
+    fixture_plant(&p, JG_FORM_AUTO);
+    assert_status(jg_gemm(c, &p, &all), JG_OK);
+    p.activation = JG_ACTIVATION_NONE;
+    assert_status(jg_gemm(c, &p, &all), JG_ERR_NO_NVRTC);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* --- what a hit costs --- */
 
 static jg_context *open_with_a_hit(const jg_problem *p)
@@ -374,6 +432,7 @@ int main(void)
         FIXTURE_TEST(null_arguments_are_refused_and_named),
         FIXTURE_TEST(nothing_is_done_for_empty_products), FIXTURE_TEST(operands_that_are_not_read_may_be_null),
         FIXTURE_TEST(products_are_right_in_every_layout), FIXTURE_TEST(the_launch_carries_all_arguments),
+        FIXTURE_TEST(what_is_fused_reaches_the_kernel), FIXTURE_TEST(one_generic_kernel_serves_every_epilogue),
         FIXTURE_TEST(a_hit_only_launches), FIXTURE_TEST(both_orders_share_what_is_the_same),
         FIXTURE_TEST(a_hit_makes_no_system_call),
     };
