@@ -174,6 +174,16 @@ static void types(void **state)
     assert_int_equal(args.type_count, 2);
     assert_true(args.types[0].type_a == JG_F16 && args.types[0].op_b == JG_T && args.types[0].m == 0);
     assert_int_equal(args.types[1].lda, 2000);
+    parses("common16 --type s8,u8.s8-s32,f16.s4-f16:group=64:zeros,e4m3,tf32,f32:3xtf32,strict,f16:f16acc:relu");
+    assert_int_equal(args.type_count, 8);
+    assert_true(args.types[0].type_a == JG_S8 && args.types[1].type_b == JG_S8 && args.types[2].type_b == JG_S4);
+    assert_true(args.types[2].group_k == 64 && args.types[2].zero_points == 1 && args.types[3].type_a == JG_E4M3);
+    assert_true(args.types[4].type_a == JG_F32 && args.types[4].math == JG_MATH_TF32); /* a mode alone is f32's */
+    assert_true(args.types[5].math == JG_MATH_F32_3XTF32 && args.types[6].math == JG_MATH_STRICT);
+    assert_true(args.types[7].math == JG_MATH_F16 && args.types[7].activation == JG_ACTIVATION_RELU);
+    refuses("common16 --type relu", "\"relu\" is no type");
+    refuses("common16 --type f16acc", "\"f16acc\" is no type");
+    refuses("common16 --type s8:tf32", "\"s8:tf32\" is no type");
     parses("common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16");
     refuses("common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16", "at most 16 types");
     refuses("first-call --type f16", "--type is not for first-call");

@@ -152,6 +152,26 @@ static void refused(void **state)
     cJSON_Delete(document);
 }
 
+/* What a peer does not do at all is no refusal; words of the group's heading are not said again; and what a layout costs. */
+static void no_peers_and_costs(void **state)
+{
+    (void)state;
+    cJSON *document = cJSON_Parse(
+        "{\"rows\": ["
+        "{\"problem\": \"64x32x16:u8.s8-u8:nt:lda=20:relu\", \"type\": \"u8.s8-u8:relu\", \"ceiling\": \"s8\", \"cost\": 1.375,"
+        " \"contestants\": [{\"name\": \"jitgemm\", \"us\": {\"p50\": 2}},"
+        "  {\"name\": \"cublas\", \"refused\": \"no peer in cuBLAS: why\"}]}]}");
+    assert_non_null(document);
+    write_page(document);
+    assert_has("<p class=\"refused\">no peer in cuBLAS: why</p>");
+    assert_has("<small title=\"no peer in cuBLAS: why\">no peer</small>");
+    assert_has("<th scope=\"col\" class=\"n\">time / aligned</th>");
+    assert_has("1.38");
+    assert_has("64\xC3\x97<wbr/>32\xC3\x97<wbr/>16 nt lda=20</th>");
+    assert_has_not("efused:");
+    cJSON_Delete(document);
+}
+
 /* Bars: their place and length, what is unsure, and what is cut. The scale of the first is -1 ... 2, of the second -1 ... 6. */
 static void bars(void **state)
 {
@@ -396,7 +416,7 @@ int main(void)
         cmocka_unit_test(checker), cmocka_unit_test(whole),   cmocka_unit_test(empty),    cmocka_unit_test(software),
         cmocka_unit_test(interrupted), cmocka_unit_test(refused), cmocka_unit_test(bars), cmocka_unit_test(wrong),
         cmocka_unit_test(large),   cmocka_unit_test(escapes), cmocka_unit_test(strange),  cmocka_unit_test(failures),
-        cmocka_unit_test(replaces),
+        cmocka_unit_test(replaces), cmocka_unit_test(no_peers_and_costs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -118,11 +118,13 @@ static void labels(void **state)
     assert_label(&(jg_problem){.m = 5, .n = 8, .k = 9, .lda = 11, .type_a = JG_F16, .order = JG_COL_MAJOR}, "f16");
     assert_label(&(jg_problem){.type_a = JG_BF16, .type_c = JG_F32}, "bf16-f32");
     assert_label(&(jg_problem){.type_a = JG_F32, .type_b = JG_F16}, "?");
-    /* Those of a type that is multiplied in another way differ, whatever the words are. */
-    char plain[BENCH_LABEL_BYTES], fused[BENCH_LABEL_BYTES];
-    bench_label_make(&(jg_problem){.type_a = JG_S8}, plain);
-    bench_label_make(&(jg_problem){.type_a = JG_S8, .type_c = JG_S8}, fused);
-    assert_string_not_equal(plain, fused);
+    assert_label(&(jg_problem){.type_a = JG_S8}, "s8");
+    assert_label(&(jg_problem){.type_a = JG_S8, .type_c = JG_S8}, "s8-s8");
+    assert_label(&(jg_problem){.math = JG_MATH_TF32}, "f32:tf32");
+    assert_label(&(jg_problem){.m = 7, .op_b = JG_T, .math = JG_MATH_STRICT | JG_MATH_FLUSH}, "f32:strict:flush");
+    assert_label(&(jg_problem){.type_a = JG_U8, .type_b = JG_S8, .type_c = JG_U8, .epilogue = JG_EPILOGUE_SCALE_N,
+                               .activation = JG_ACTIVATION_RELU}, "u8.s8-u8:scale_n:relu");
+    assert_label(&(jg_problem){.type_a = JG_F16, .type_b = JG_S4, .group_k = 64, .zero_points = 1}, "f16.s4:group=64:zeros");
 }
 
 static void ceilings(void **state)

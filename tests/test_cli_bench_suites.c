@@ -27,7 +27,7 @@ static void check_row(const cJSON *row)
     const double m = get_number(row, "m"), n = get_number(row, "n"), k = get_number(row, "k"), batch = get_number(row, "batch");
     assert_true(m >= 1 && n >= 1 && k >= 1 && batch >= 1);
     assert_true(get_number(row, "flops") == 2 * m * n * k * batch);
-    assert_true(get_number(row, "bytes") >= 2 * m * n * batch);
+    assert_true(get_number(row, "bytes") >= m * n * batch);
     assert_string_equal(get_text(cJSON_GetArrayItem(get(row, "contestants"), 0), "name"), "jitgemm");
     const double check = get_number(get(row, "check"), "reference");
     if (!(check >= 0 && check <= 1)) fail_msg("%s: check %g", get_text(row, "problem"), check);
@@ -55,6 +55,47 @@ static const char *row_names(void)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s %s\n", get_text(row_at(i), "list"),
                                    get_text(row_at(i), "problem"));
     return names;
+}
+
+/* Each kind is a group of its own, and right. */
+static void every_type(void **state)
+{
+    (void)state;
+    static const struct { const char *type, *ceiling, *problem; double bytes; } kinds[] = {
+        {"s8", "s8", "33x20x70:s8", 33 * 70 + 70 * 20 + 4 * 33 * 20},
+        {"u8.s8-u8:scale_n:requantize:relu", "s8", "33x20x70:u8.s8-u8:scale_n:requantize:relu", 33 * 70 + 70 * 20 + 33 * 20 + 80},
+        {"f16.s4:group=32:zeros", "f16", "33x20x70:f16.s4:group=32:zeros", 2 * 33 * 70 + 700 + 2 * 33 * 20 + 3 * 20 * 3},
+        {"e4m3-f16", "e4m3", "33x20x70:e4m3-f16:nt", 33 * 70 + 70 * 20 + 2 * 33 * 20},
+        {"f32:tf32", "tf32", "33x20x70:tf32", 4 * (33 * 70 + 70 * 20 + 33 * 20)},
+        {"f16:f16acc", "f16acc", "33x20x70:f16:f16acc", 2 * (33 * 70 + 70 * 20 + 33 * 20)}};
+    need_nvrtc();
+    assert_bench(0, "--size 33x20x70 --type s8,u8.s8-u8:relu:scale_n:requantize,f16.s4:group=32:zeros,e4m3-f16:nt,tf32,"
+                    "f16:f16acc");
+    check_rows();
+    assert_int_equal(count_rows(), sizeof kinds / sizeof *kinds);
+    for (int i = 0; i < count_rows(); i++) {
+        assert_string_equal(get_text(row_at(i), "type"), kinds[i].type);
+        assert_string_equal(get_text(row_at(i), "ceiling"), kinds[i].ceiling);
+        assert_string_equal(get_text(row_at(i), "problem"), kinds[i].problem);
+        assert_true(get_number(row_at(i), "bytes") == kinds[i].bytes);
+    }
+}
+
+/* Four layouts of each size, the aligned one first; there are no times, so nothing costs anything. */
+static void misaligned(void **state)
+{
+    (void)state;
+    static const char *const layouts[] = {"aligned", "odd ld", "offset", "padded"};
+    need_nvrtc();
+    assert_bench(0, "misalign --type s8");
+    check_rows();
+    assert_int_equal(count_rows(), 12); /* without 1024 */
+    for (int i = 0; i < count_rows(); i++) {
+        assert_string_equal(get_text(row_at(i), "layout"), layouts[i % 4]);
+        assert_null(get(row_at(i), "cost"));
+    }
+    assert_has(row_names(), "misalign 256:s8:lda=257:ldb=257:ldc=257\nmisalign 256:s8:align=1\n"
+                            "misalign 256:s8:lda=272:ldb=272:ldc=288\n");
 }
 
 static void a_suite(void **state)
@@ -307,7 +348,7 @@ static void bad_input(void **state)
         {"--list /dev/null", 1, "there is no size to measure"},
         {"--list - </dev/null", 1, "there is no size to measure"},
         {"compile --size 5x", 2, "--size: problem text \"5x\": \"5x\" is not a size"},
-        {"--size 5:u8", 2, "--size: problem text \"5:u8\": \"u8\" is not known"},
+        {"--size 5:u9", 2, "--size: problem text \"5:u9\": \"u9\" is not known"},
         {"--size 3000000000", 2, "m = 3000000000 is out of range"},
         {"--size 0x5x5 --type f16", 1, "0x5x5:f16: there is nothing to compute"},
         {"large --type f16", 1, "every size is too large for the software GPU"},
@@ -384,6 +425,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_suite),
+        cmocka_unit_test(every_type),
+        cmocka_unit_test(misaligned),
         cmocka_unit_test(lists_of_a_suite),
         cmocka_unit_test(lists_of_the_user),
         cmocka_unit_test(list_of_misses),

@@ -277,6 +277,10 @@ static void options_are_defaults(void **state)
     assert_has(out, "64:f16-f32:tt  ");
     assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16:nt:col --op tn --order row"), 0);
     assert_has(out, "64:f16:tn  ");
+    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type u8.s8-u8:relu,tf32,f16.s4:group=64"), 0);
+    assert_has(out, "64:u8.s8-u8:relu  ");
+    assert_has(out, "64:tf32  ");
+    assert_has(out, "64:f16.s4:group=64  ");
     /* The common sizes take the options too. */
     assert_int_equal(run("\"$T\" --arch 87 --dry-run --type bf16 --order col"), 0);
     assert_int_equal(count_lines(out), 16 + 1);
