@@ -235,11 +235,11 @@ GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits)
 SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
   JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_numeric")
 
-# The breadth tests: all rows on the cpu device; on the software GPU, whose kernels have to be compiled, the first third of them, which
+# The breadth tests: all rows on the cpu device; on the software GPU, whose kernels have to be compiled, the first half of them, which
 # has most pairs, and fewer as other chips.
 SWGPU_TESTS += "JG_TEST_CPU=1 $(BUILD)/tests/gpu_breadth"
 SWGPU_TESTS += $(foreach test,grouped limits,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
-SWGPU_TESTS += $(foreach chip,orin-agx:3 h200:10 t4:20,"JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
+SWGPU_TESTS += $(foreach chip,orin-agx:2 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
   JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_breadth")
 
 ## test         every test that needs no GPU; the kernels run on the software GPU

@@ -36,7 +36,7 @@ static void *arena;
 static size_t stride = 1;
 static long rows_run, products, unsupported, failures;
 static uint64_t compiled, from_file;
-static double worst[BREADTH_PAIRS];
+static double worst[BREADTH_PAIRS], lost[BREADTH_PAIRS];
 
 static void print_log(void *user, jg_log_level level, const char *text)
 {
@@ -105,9 +105,9 @@ static int close_device(void **state)
     (void)state;
     if (!tested) return 0;
     take_counts();
-    printf("# worst |C-R| / bound:");
+    printf("# worst |C-R| / bound, and the most used of what is allowed before C's rounding:");
     for (int i = 0; i < BREADTH_PAIRS; i++)
-        if (worst[i] > 0) printf(" %s %.3f", breadth_pair_names[i], worst[i]);
+        if (worst[i] > 0) printf(" %s %.3f %.3f", breadth_pair_names[i], worst[i], lost[i]);
     printf("\n# %ld rows, %ld products, %ld rows unsupported; %llu kernels compiled, %llu from the cache file; %ld failures\n",
            rows_run,
            products, unsupported, (unsigned long long)compiled, (unsigned long long)from_file, failures);
@@ -153,6 +153,7 @@ static void judge(const reference *ref, const breadth_row *row, jg_form form)
 {
     const reference_result r = reference_check(ref, row->alpha, row->beta);
     if (r.worst > worst[row->pair]) worst[row->pair] = r.worst;
+    if (r.lost > lost[row->pair]) lost[row->pair] = r.lost;
     if (r.failures || r.stray || (row->exact && r.inexact))
         complain(row, form,
                  "%lld of %lld over the bound (worst %.3g x), %lld inexact, %lld stray bytes; at item %lld (%lld, %lld): got "

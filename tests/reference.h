@@ -68,6 +68,7 @@ typedef struct reference {
 /* What reference_check found. The index is that of the first failing element, in the caller's terms. */
 typedef struct reference_result {
     double worst;     /* largest |C - R| / bound; infinite for a wrong infinity or NaN */
+    double lost;      /* largest part of E that was used, as far as C's own rounding lets one see it */
     int64_t checked;  /* elements that were judged: all, or after reference_sample those that were computed */
     int64_t failures; /* elements with a ratio above 1 */
     int64_t inexact;  /* elements that are not R rounded to C's type; must be 0 where all sums are exact */

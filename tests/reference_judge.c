@@ -14,8 +14,8 @@ static int may_be_infinite(const reference *ref, double got, double r, double e)
     return signbit(got) == signbit(r) && fabs(r) + e >= threshold;
 }
 
-/* |got - r| as a part of what is allowed. */
-static double ratio_of(const reference *ref, double got, double r, double e)
+/* |got - r| as a part of what is allowed. *lost: as a part of e, without what C's rounding may have done. */
+static double ratio_of(const reference *ref, double got, double r, double e, double *lost)
 {
     const jg_type type = ref->c.type;
     const double least = reference_smallest(type), most = reference_largest(type), normal = reference_smallest_normal(type);
@@ -28,11 +28,12 @@ static double ratio_of(const reference *ref, double got, double r, double e)
     if (isinf(got)) return may_be_infinite(ref, got, r, e) ? 0 : (double)INFINITY;
     if (reference_saturates(type) || (ref->problem.math & JG_MATH_SANITIZE && type == JG_F16)) r =
         r < least ? least : r > most ? most : r;
-    const double allowed = e + reference_ulp(type, fabs(r) + e) / 2;
+    const double rounding = reference_ulp(type, fabs(r) + e) / 2, allowed = e + rounding;
     if (ref->problem.math & JG_MATH_FLUSH && fabs(got) < normal) {
         if (got != 0) return (double)INFINITY;
         if (fabs(r) - allowed < normal) return 0;
     }
+    if (fabs(got - r) > rounding) *lost = (fabs(got - r) - rounding) / e;
     return fabs(got - r) / allowed;
 }
 
@@ -44,7 +45,8 @@ static void judge(const reference *ref, int64_t item, const double *r, const dou
         result->checked++;
         double got = reference_get(&ref->c, item, i, j);
         double stored = reference_stored(ref, r[x]);
-        double ratio = ratio_of(ref, got, r[x], e[x]);
+        double lost = 0, ratio = ratio_of(ref, got, r[x], e[x], &lost);
+        if (lost > result->lost) result->lost = lost;
         if (ratio > result->worst) result->worst = ratio;
         result->inexact += !(got == stored || (isnan(got) && isnan(stored)));
         if (ratio > 1 && result->failures++ == 0) {

@@ -64,6 +64,23 @@ static void half_sums_may_overflow(void **state)
     reference_free(&ref);
 }
 
+/* Of C's rounding and E, which make up the bound, half of E is used. */
+static void lost_is_a_part_of_e(void **state)
+{
+    (void)state;
+    const jg_problem p = {.m = 1, .n = 1, .k = 1024, .type_c = JG_F32};
+    double r, e;
+    reference ref;
+    reference_make(&ref, &p, REFERENCE_ONES, 0, 1);
+    reference_product(&ref, 0, 1, 0, &r, &e);
+    assert_true(r == 1024 && fabs(e / (1024 * 0x1p-23 * 1024) - 1) < 1e-9);
+    reference_set(&ref.c, 0, 0, 0, r + e / 2);
+    assert_true(fabs(reference_check(&ref, 1, 0).lost - 0.5) < 0.001);
+    reference_set(&ref.c, 0, 0, 0, r);
+    assert_true(reference_check(&ref, 1, 0).lost == 0);
+    reference_free(&ref);
+}
+
 /* What a fused multiply-add would leave of (1 + 2^-12)^2 - (1 + 2^-11) is lost where each product is rounded. */
 static void strict_loop_rounds_every_product(void **state)
 {
@@ -207,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_by_hand),
         cmocka_unit_test(half_sums_may_overflow),
+        cmocka_unit_test(lost_is_a_part_of_e),
         cmocka_unit_test(strict_loop_rounds_every_product),
         cmocka_unit_test(float_loop_is_accepted),
         cmocka_unit_test(integers_spread_over_their_range),
