@@ -155,6 +155,7 @@ static CUresult check_shape(const promise *p, const fake_launch *l, int dynamic_
 static int copy_makes_sense(const promise *p, int vec, int type, int k_contiguous)
 {
     if (p->family != 'm' || vec == 2) return 1;
+    if (vec == 3) return k_contiguous && p->is_specialised; /* gathered, several elements along k at a time */
     const int element = multiplies_integers(p) ? 8 : 16;
     return (vec == 4 || vec == 8 || vec == 16) && bits_in(type) == element && !(p->math & ~15u) &&
            (element == 16 || k_contiguous);
@@ -164,7 +165,8 @@ static int copy_makes_sense(const promise *p, int vec, int type, int k_contiguou
 static int64_t width_of(int vec, int is_promised, int type)
 {
     if (is_promised) return 16; /* a kernel that reads element by element may still take the launch at its word */
-    if (vec > 2) return vec;
+    if (vec == 3) return 16;
+    if (vec > 3) return vec;
     return bits_in(type) < 8 ? 1 : bits_in(type) / 8;
 }
 
@@ -175,7 +177,7 @@ static CUresult check_arguments(const promise *p, const fake_launch *l, char *fa
     const int ta = !!(a->flags & TRANS_A), tb = !!(a->flags & TRANS_B);
     if ((p->trans_a >= 0 && ta != p->trans_a) || (p->trans_b >= 0 && tb != p->trans_b))
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: flags %x of another op", l->kernel, a->flags);
-    if (a->flags & ~31u) FAULT(CUDA_ERROR_INVALID_VALUE, "%s: unknown flags %x", l->kernel, a->flags);
+    if (a->flags & ~63u) FAULT(CUDA_ERROR_INVALID_VALUE, "%s: unknown flags %x", l->kernel, a->flags);
     const long long sizes[][2] = {{p->m, a->m}, {p->n, a->n}, {p->k, a->k}, {p->lda, a->lda}, {p->ldb, a->ldb}, {p->ldc, a->ldc}};
     int others = 0;
     for (int i = 0; i < 6; i++) others += sizes[i][0] != -1 && sizes[i][0] != sizes[i][1];

@@ -85,7 +85,7 @@ static uint8_t to_f8(float value, int mantissa_bits)
     const int largest = mantissa_bits == 3 ? 0x7e : 0x7b;
     const double size = fabs((double)value);
     int best = 0;
-    if (value != value) return (uint8_t)(0x7f | (bits_of(value) >> 24 & 0x80));
+    if (value != value) return 0x7f;
     for (int code = 1; code <= largest; code++) {
         const double off = fabs(from_code(code, mantissa_bits) - size), before = fabs(from_code(best, mantissa_bits) - size);
         if (off < before || (off == before && code % 2 == 0)) best = code;

@@ -516,7 +516,7 @@ static void launch_forced(const jg_problem *in, const plan *chosen, const proble
     args.beta = *data->beta;
     device_scope scope;
     must(in, device_enter(&gpu->device, &scope));
-    must(in, launch_kernel(&gpu->device, lru_value(entry), chosen, &args, NULL));
+    must(in, launch_kernel(&gpu->device, lru_value(entry), p, chosen, &args, NULL));
     device_leave(&gpu->device, &scope);
     must(in, jg_synchronize(gpu, NULL));
     lru_release(entry);

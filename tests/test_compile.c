@@ -137,29 +137,29 @@ static void compile_all(void)
 
 /* What is multiplied with what and how, beside f32 and f16 by default: each family, math mode and kind of conversion. */
 static const plan_class kinds[] = {
-    {JG_BF16, JG_BF16, 0},
-    {JG_F32, JG_F32, JG_MATH_TF32},
-    {JG_F32, JG_F32, JG_MATH_F32_3XTF32},
-    {JG_F32, JG_F32, JG_MATH_STRICT},
-    {JG_F32, JG_F32, JG_MATH_FLUSH},
-    {JG_F32, JG_F32, JG_MATH_TF32 | JG_MATH_FLUSH | JG_MATH_SANITIZE},
-    {JG_F16, JG_F16, JG_MATH_F16},
-    {JG_F16, JG_F16, JG_MATH_STRICT | JG_MATH_FLUSH},
-    {JG_BF16, JG_BF16, JG_MATH_FLUSH | JG_MATH_SANITIZE},
-    {JG_F16, JG_F16, JG_MATH_F16 | JG_MATH_SANITIZE},
-    {JG_S8, JG_S8, 0},
-    {JG_U8, JG_S8, 0},
-    {JG_S8, JG_U8, 0},
-    {JG_U8, JG_U8, 0},
-    {JG_S4, JG_S4, 0},
-    {JG_S8, JG_S8, JG_MATH_STRICT},
-    {JG_F16, JG_S8, 0},
-    {JG_S4, JG_F16, 0},
-    {JG_BF16, JG_S4, 0},
-    {JG_S8, JG_BF16, JG_MATH_FLUSH},
-    {JG_E4M3, JG_E4M3, 0},
-    {JG_E4M3, JG_E5M2, 0},
-    {JG_E5M2, JG_E4M3, JG_MATH_SANITIZE},
+    {JG_BF16, JG_BF16, 0, 0},
+    {JG_F32, JG_F32, JG_MATH_TF32, 0},
+    {JG_F32, JG_F32, JG_MATH_F32_3XTF32, 0},
+    {JG_F32, JG_F32, JG_MATH_STRICT, 0},
+    {JG_F32, JG_F32, JG_MATH_FLUSH, 0},
+    {JG_F32, JG_F32, JG_MATH_TF32 | JG_MATH_FLUSH | JG_MATH_SANITIZE, 0},
+    {JG_F16, JG_F16, JG_MATH_F16, 0},
+    {JG_F16, JG_F16, JG_MATH_STRICT | JG_MATH_FLUSH, 0},
+    {JG_BF16, JG_BF16, JG_MATH_FLUSH | JG_MATH_SANITIZE, 0},
+    {JG_F16, JG_F16, JG_MATH_F16 | JG_MATH_SANITIZE, 0},
+    {JG_S8, JG_S8, 0, 0},
+    {JG_U8, JG_S8, 0, 0},
+    {JG_S8, JG_U8, 0, 0},
+    {JG_U8, JG_U8, 0, 0},
+    {JG_S4, JG_S4, 0, 0},
+    {JG_S8, JG_S8, JG_MATH_STRICT, 0},
+    {JG_F16, JG_S8, 0, 0},
+    {JG_S4, JG_F16, 0, 0},
+    {JG_BF16, JG_S4, 0, 0},
+    {JG_S8, JG_BF16, JG_MATH_FLUSH, 0},
+    {JG_E4M3, JG_E4M3, 0, 0},
+    {JG_E4M3, JG_E5M2, 0, 0},
+    {JG_E5M2, JG_E4M3, JG_MATH_SANITIZE, 0},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -307,7 +307,7 @@ static int is_common(const kernel_spec *s)
 /* All of f32 and f16; of each other kind one, and all of it on the architecture whose turn it is. */
 static void add_generic_sets(const limits *l, unsigned turn)
 {
-    static const plan_class common[] = {{JG_F32, JG_F32, 0}, {JG_F16, JG_F16, 0}};
+    static const plan_class common[] = {{JG_F32, JG_F32, 0, 0}, {JG_F16, JG_F16, 0, 0}};
     for (size_t i = 0; i < 2; i++) plan_generic_set(&common[i], l, add, NULL);
     for (size_t i = 0; i < KINDS; i++) add_generic(l, &kinds[i], turn + i);
 }
@@ -346,7 +346,7 @@ static void test_specialised_kernels(void **state)
 
 static void add_long_of_each_kind(const limits *l, unsigned turn)
 {
-    static const plan_class common[] = {{JG_F32, JG_F32, 0}, {JG_F16, JG_F16, 0}};
+    static const plan_class common[] = {{JG_F32, JG_F32, 0, 0}, {JG_F16, JG_F16, 0, 0}};
     for (unsigned i = 0; i < 2; i++) add_long(l, &common[i], turn + i);
     for (unsigned i = 0; i < KINDS; i++)
         if (l->arch->has_mma || !kinds[i].math || kinds[i].math == JG_MATH_FLUSH || (kinds[i].math & MATH_MODE) == JG_MATH_STRICT)

@@ -442,7 +442,7 @@ static void broken_promises_are_refused(void **state)
     BREAK(l.args.m++, "launched with");
     BREAK(l.args.ldb += 8, "launched with");
     BREAK(l.args.flags ^= 1, "of another op");
-    BREAK(l.args.flags |= 32, "unknown flags");
+    BREAK(l.args.flags |= 64, "unknown flags");
     BREAK((l.args.batch = 2, l.grid[1] = 2), "launched for 2 items");
     BREAK(l.block[0]++, "threads");
     BREAK(l.shared_bytes++, "shared bytes");

@@ -29,7 +29,7 @@ static kernel_spec base_spec(void)
 }
 
 /* One spec for every member changed by the least amount, and the base itself. */
-#define VARIANTS 57
+#define VARIANTS 58
 static void make_variants(kernel_spec v[VARIANTS])
 {
     for (int i = 0; i < VARIANTS; i++) v[i] = base_spec();
@@ -83,6 +83,7 @@ static void make_variants(kernel_spec v[VARIANTS])
     v[54].fusion |= 3 << FUSION_GROUP_SHIFT;
     v[55].fusion |= FUSION_ZERO_POINTS;
     v[56].fusion = SPEC_FUSION_ARGUMENT;
+    v[57].grouped = 1;
 }
 
 static void test_every_member_is_in_the_key(void **state)
@@ -121,6 +122,7 @@ static void test_key_does_not_depend_on_padding_or_run(void **state)
     dirty.type_a = clean.type_a, dirty.type_b = clean.type_b, dirty.math = clean.math, dirty.fusion = clean.fusion;
     dirty.trans_a = clean.trans_a, dirty.trans_b = clean.trans_b;
     dirty.vec_a = clean.vec_a, dirty.vec_b = clean.vec_b, dirty.vec_c = clean.vec_c, dirty.single = clean.single;
+    dirty.grouped = clean.grouped;
     dirty.tile = clean.tile;
     dirty.m = clean.m, dirty.n = clean.n, dirty.k = clean.k;
     dirty.lda = clean.lda, dirty.ldb = clean.ldb, dirty.ldc = clean.ldc;

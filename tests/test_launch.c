@@ -151,6 +151,7 @@ static void fill_takes_what_the_problem_names(void **state)
             expected.a = swapped ? in.b : in.a, expected.b = swapped ? in.a : in.b, expected.c = in.c;
             expected.alpha = 2, expected.beta = 3;
             if (fused) {
+                expected.flags |= swapped ? 32 : 0; /* the caller's m is our n */
                 expected.scale = in.scale, expected.residual = in.residual;
                 expected.scale_m = swapped ? in.scale_n : in.scale_m, expected.scale_n = swapped ? in.scale_m : in.scale_n;
                 expected.bias_m = swapped ? in.bias_n : in.bias_m, expected.bias_n = swapped ? in.bias_m : in.bias_n;

@@ -154,7 +154,7 @@ static void plant(int count)
     for (int i = 0; i < 64 * 64; i++) ones[i] = 1;
     if (store_open(fx.cache, 0, 0, &s, error, sizeof error) != STORE_OK) FIXTURE_FAIL("%s", error);
     assert_status(limits_of_arch(87, 16, &l), JG_OK);
-    plan_generic_set(&(plan_class){JG_F32, JG_F32, JG_MATH_DEFAULT}, &l, plant_spec, s);
+    plan_generic_set(&(plan_class){JG_F32, JG_F32, JG_MATH_DEFAULT, 0}, &l, plant_spec, s);
     for (int i = 0; i < count; i++) {
         const jg_problem p = sized(i);
         const kernel_spec spec = fixture_spec(&p, JG_FORM_AUTO);

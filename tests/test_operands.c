@@ -239,7 +239,7 @@ static void test_fused_operands_in_canonical_order(void **state)
     for (int swapped = 0; swapped < 2; swapped++) {
         const problem p = {.k = 4, .swapped = (uint8_t)swapped};
         const operands o = operands_canonicalise(&p, &in);
-        const fused_operands f = operands_fused(&p, &o);
+        const fused_operands f = operands_fused(&o);
         assert_ptr_equal(f.scale, room);
         assert_ptr_equal(f.scale_m, room + (swapped ? 8 : 4));
         assert_ptr_equal(f.scale_n, room + (swapped ? 4 : 8));

@@ -52,7 +52,7 @@ static void every_resident_class_is_taken(void **state)
 {
     (void)state;
     static const uint32_t flags[] = {JG_RESIDENT_F32, JG_RESIDENT_F16,  JG_RESIDENT_BF16, JG_RESIDENT_S8,     JG_RESIDENT_U8,
-                                     JG_RESIDENT_S4,  JG_RESIDENT_E4M3, JG_RESIDENT_TF32, JG_RESIDENT_3XTF32, JG_RESIDENT_NONE};
+                                     JG_RESIDENT_S4,  JG_RESIDENT_E4M3, JG_RESIDENT_TF32, JG_RESIDENT_3XTF32, JG_RESIDENT_GROUPED, JG_RESIDENT_NONE};
     uint32_t all = 0;
     jg_options out;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
@@ -60,7 +60,7 @@ static void every_resident_class_is_taken(void **state)
         assert_int_equal(out.resident, flags[i]);
         if (flags[i] != JG_RESIDENT_NONE) all |= flags[i];
     }
-    assert_int_equal(all, 0x3017e);
+    assert_int_equal(all, 0x7017e);
     assert_int_equal(options_resolve(&(jg_options){.resident = all}, &out), JG_OK);
     assert_int_equal(out.resident, all);
     /* No other bit. */
@@ -93,7 +93,7 @@ static void bad_values_are_named(void **state)
         {"options.resident is 0x1;", {.resident = 1}},
         {"options.resident is 0x80;", {.resident = 1u << JG_S32}},  /* no kernels of these alone: s32 is a result */
         {"options.resident is 0x200;", {.resident = 1u << JG_E5M2}}, /* its kernels are made when they are met */
-        {"options.resident is 0x40002;", {.resident = 1u << 18 | JG_RESIDENT_F32}},
+        {"options.resident is 0x80002;", {.resident = 1u << 19 | JG_RESIDENT_F32}},
         {"options.resident is 0x80000110", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_S8 | JG_RESIDENT_E4M3}},
         {"options.resident is 0x80010000", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_TF32}},
         {"options.resident is 0x80000002", {.resident = JG_RESIDENT_NONE | JG_RESIDENT_F32}},

@@ -25,14 +25,14 @@ static limits of(int number)
 /* --- resident classes --- */
 
 typedef struct class_list {
-    plan_class list[16];
+    plan_class list[32];
     size_t count;
 } class_list;
 
 static void add_class(void *user, const plan_class *what)
 {
     class_list *all = user;
-    assert_true(all->count < 16);
+    assert_true(all->count < 32);
     all->list[all->count++] = *what;
 }
 
@@ -64,7 +64,12 @@ static void flags_stand_for_classes(void **state)
     assert_true(all.list[1].type_a == JG_S8 && all.list[1].type_b == JG_U8 && all.list[1].math == JG_MATH_DEFAULT);
     all.count = 0;
     plan_each_resident(PLAN_RESIDENT_ALL, add_class, &all);
-    assert_int_equal(all.count, 10);
+    assert_int_equal(all.count, 20);
+    /* Of each class the kernels of single calls, then those of grouped ones. */
+    for (size_t i = 0; i < all.count; i++) {
+        assert_int_equal(all.list[i].grouped, i % 2);
+        if (i % 2) assert_memory_equal(&all.list[i], &all.list[i - 1], offsetof(plan_class, grouped));
+    }
     all.count = 0;
     plan_each_resident(JG_RESIDENT_NONE, add_class, &all);
     assert_int_equal(all.count, 0);
@@ -109,14 +114,14 @@ static void every_class_has_its_number_of_kernels(void **state)
         plan_class what;
         size_t turing, others;
     } rows[] = {
-        {{JG_F32, JG_F32, JG_MATH_DEFAULT}, 3, 3},       {{JG_F16, JG_F16, JG_MATH_DEFAULT}, 2, 14},
-        {{JG_BF16, JG_BF16, JG_MATH_DEFAULT}, 2, 14},    {{JG_S8, JG_S8, JG_MATH_DEFAULT}, 2, 5},
-        {{JG_U8, JG_S8, JG_MATH_DEFAULT}, 2, 5},         {{JG_S8, JG_U8, JG_MATH_DEFAULT}, 2, 5},
-        {{JG_S4, JG_S4, JG_MATH_DEFAULT}, 2, 2},         {{JG_E4M3, JG_E4M3, JG_MATH_DEFAULT}, 2, 2},
-        {{JG_F32, JG_F32, JG_MATH_TF32}, 0, 3},          {{JG_F32, JG_F32, JG_MATH_F32_3XTF32}, 0, 3},
-        {{JG_F16, JG_F16, JG_MATH_F16}, 0, 14},          {{JG_F16, JG_F16, JG_MATH_STRICT}, 2, 2},
-        {{JG_F16, JG_F16, JG_MATH_FLUSH}, 2, 2},         {{JG_F16, JG_S4, JG_MATH_DEFAULT}, 2, 2},
-        {{JG_F32, JG_F32, JG_MATH_STRICT}, 3, 3},
+        {{JG_F32, JG_F32, JG_MATH_DEFAULT, 0}, 3, 3},       {{JG_F16, JG_F16, JG_MATH_DEFAULT, 0}, 2, 14},
+        {{JG_BF16, JG_BF16, JG_MATH_DEFAULT, 0}, 2, 14},    {{JG_S8, JG_S8, JG_MATH_DEFAULT, 0}, 2, 5},
+        {{JG_U8, JG_S8, JG_MATH_DEFAULT, 0}, 2, 5},         {{JG_S8, JG_U8, JG_MATH_DEFAULT, 0}, 2, 5},
+        {{JG_S4, JG_S4, JG_MATH_DEFAULT, 0}, 2, 2},         {{JG_E4M3, JG_E4M3, JG_MATH_DEFAULT, 0}, 2, 2},
+        {{JG_F32, JG_F32, JG_MATH_TF32, 0}, 0, 3},          {{JG_F32, JG_F32, JG_MATH_F32_3XTF32, 0}, 0, 3},
+        {{JG_F16, JG_F16, JG_MATH_F16, 0}, 0, 14},          {{JG_F16, JG_F16, JG_MATH_STRICT, 0}, 2, 2},
+        {{JG_F16, JG_F16, JG_MATH_FLUSH, 0}, 2, 2},         {{JG_F16, JG_S4, JG_MATH_DEFAULT, 0}, 2, 2},
+        {{JG_F32, JG_F32, JG_MATH_STRICT, 0}, 3, 3},
     };
     static spec_list all;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -273,8 +273,8 @@ static void the_generic_set_is_small_and_by_type(void **state)
     limits l;
     size_t f32 = 0, f16 = 0;
     assert_status(limits_of_arch(87, 16, &l), JG_OK);
-    plan_generic_set(&(plan_class){JG_F32, JG_F32, JG_MATH_DEFAULT}, &l, count_spec, &f32);
-    plan_generic_set(&(plan_class){JG_F16, JG_F16, JG_MATH_DEFAULT}, &l, count_spec, &f16);
+    plan_generic_set(&(plan_class){JG_F32, JG_F32, JG_MATH_DEFAULT, 0}, &l, count_spec, &f32);
+    plan_generic_set(&(plan_class){JG_F16, JG_F16, JG_MATH_DEFAULT, 0}, &l, count_spec, &f16);
     assert_true(f32 > 0 && f16 > 0);
     jg_context *c = open_host(JG_COMPILE_NEVER, 16);
     for (size_t count = 1; count <= 2; count++) {
@@ -301,7 +301,7 @@ static void types_bring_their_generic_sets(void **state)
     } rows[] = {
         {JG_RESIDENT_F32, 3},   {JG_RESIDENT_F16, 14},  {JG_RESIDENT_BF16, 14}, {JG_RESIDENT_S8, 5},
         {JG_RESIDENT_U8, 10},   {JG_RESIDENT_S4, 2},    {JG_RESIDENT_E4M3, 2},  {JG_RESIDENT_TF32, 3},
-        {JG_RESIDENT_3XTF32, 3}, {PLAN_RESIDENT_ALL, 56},
+        {JG_RESIDENT_3XTF32, 3}, {PLAN_RESIDENT_ALL, 112},   {JG_RESIDENT_F16 | JG_RESIDENT_GROUPED, 28},
     };
     jg_context *c = open_host(JG_COMPILE_NEVER, 16);
     record r;
