@@ -151,13 +151,20 @@ int kernel_shared_bytes(const kernel_spec *s)
     return stages > slabs ? stages : slabs;
 }
 
+/* Whether elements are changed on their way into shared memory. */
+static int converts(const kernel_spec *s)
+{
+    const jg_type multiply = kernel_multiply_type(s);
+    return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
+}
+
 /* What a step's operands take. Of tf32 fragments each f32 takes a register, and one more for its rest. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
-    case FAMILY_MMA: return fragments + (s->vec_a <= SPEC_GATHER_WIDE || s->vec_b <= SPEC_GATHER_WIDE ? 16 : 0);
+    case FAMILY_MMA: return fragments + (converts(s) ? 16 : 0);
     case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
     default: return t->warp_m + t->warp_n + quads;
     }

@@ -165,24 +165,34 @@ __device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at,
     ((FUSION & JG_FUSE_ANY) == 0 && TYPE_C <= JG_TYPE_BF16 && TYPE_C == PLAIN_TYPE && (PLAIN_BETA || args.beta == 0.0f))
 #endif
 
-// Stores four neighbours of a row of C by the short way.
+// Stores four neighbours of a row of C by the short way: one branch for the four, and sums beyond the row's end are not told apart
+// until they are stored.
 __device__ __forceinline__ void store_plain(const jg_args &args, const output &out, u32 row, u32 column, const sum_t *sums)
 {
     const i64 at = row * LDC + column;
     const u32 type = PLAIN_TYPE, bytes = MULTIPLY == JG_TYPE_S8 || type == JG_TYPE_F32 ? 4 : 2;
     u32 bits[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        bits[i] = 0;
-        if (column + i >= DIM_N) continue;
 #if MULTIPLY == JG_TYPE_S8
-        bits[i] = (u32)sums[i];
-        if (args.beta != 0.0f) bits[i] += ((const u32 *)out.c)[at + i];
-#else
-        const float x = PLAIN_BETA ? scaled(args, out.c, at + i, args.alpha, sums[i]) : __fmul_rn(args.alpha, sums[i]);
-        bits[i] = type == JG_TYPE_F32 ? __float_as_uint(x) : type == JG_TYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
-#endif
+#pragma unroll
+    for (int i = 0; i < 4; i++) bits[i] = (u32)sums[i];
+    if (args.beta != 0.0f) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (column + i < DIM_N) bits[i] += ((const u32 *)out.c)[at + i];
     }
+#else
+    float x[4];
+    if (!PLAIN_BETA || args.beta == 0.0f) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[i] = __fmul_rn(args.alpha, sums[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[i] = column + i < DIM_N ? scaled(args, out.c, at + i, args.alpha, sums[i]) : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        bits[i] = type == JG_TYPE_F32 ? __float_as_uint(x[i]) : type == JG_TYPE_F16 ? f32_to_f16(x[i]) : f32_to_bf16(x[i]);
+#endif
     write_quad(args, out.c, at, column, bytes, bits);
 }
 

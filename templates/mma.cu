@@ -149,7 +149,8 @@ __device__ __forceinline__ void gather_chunk(const jg_args &args, u32 shared, co
                                              bool wide, u32 mn, u32 k, u32 valid)
 {
     u32 v[CHUNK];
-    if (wide && valid == CHUNK) {
+    // What needs no conversion is copied where it could be read wide.
+    if ((TYPE != MULTIPLY || CLEANS(TYPE)) && wide && valid == CHUNK) {
         read_wide<TYPE>(v, global, at);
     } else {
 #pragma unroll
