@@ -44,7 +44,7 @@ static void usage_errors(void **state)
         {"common16 $(yes -- --type f16 | head -129)", "the command line is too long"},
         {"common16 --type f17", "--type: \"f17\" is no type; use f32, f16, bf16, s8, s4, e4m3, A-C such as f16-f32"},
         {"common16 --type f16,", "--type: \"\" is no type"},
-        {"common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16", "--type: at most 8 types"},
+        {"common16 --type f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16,f16", "--type: at most 16 types"},
         {"common16 --data cold", "--data: \"cold\" is neither resident nor rotated"},
         {"common16 --rounds 2", "--rounds: \"2\" is not a number from 3 to 1000"},
         {"common16 --sample 9", "--sample: \"9\" is not a number from 10 to 1000000"},
