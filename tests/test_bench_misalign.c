@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,27 @@ static void a_type_given_twice(void **state)
     sizelist_free(&out);
 }
 
+/* Against the aligned layout of the same size and kind, and none other. */
+static void costs(void **state)
+{
+    (void)state;
+    const jg_problem f16 = {.m = 64, .n = 64, .k = 64, .type_a = JG_F16}, f32 = {.m = 64, .n = 64, .k = 64};
+    sizelist of_f16 = expand(&f16, 1), of_f32 = expand(&f32, 1);
+    bench_misalign_base base = {.us = 0};
+    assert_true(isnan(bench_misalign_cost(&base, &of_f16.items[BENCH_ODD_LD], 5))); /* nothing to compare with yet */
+    assert_true(bench_misalign_cost(&base, &of_f16.items[BENCH_ALIGNED], 4) == 1);
+    assert_true(bench_misalign_cost(&base, &of_f16.items[BENCH_ODD_LD], 6) == 1.5);
+    assert_true(bench_misalign_cost(&base, &of_f16.items[BENCH_OFFSET], 2) == 0.5);
+    assert_true(isnan(bench_misalign_cost(&base, &of_f16.items[BENCH_PADDED], NAN)));
+    assert_true(isnan(bench_misalign_cost(&base, &of_f32.items[BENCH_ODD_LD], 6)));
+    of_f16.items[BENCH_PADDED].m = 65;
+    assert_true(isnan(bench_misalign_cost(&base, &of_f16.items[BENCH_PADDED], 6)));
+    assert_true(isnan(bench_misalign_cost(&base, &of_f32.items[BENCH_ALIGNED], NAN))); /* refused */
+    assert_true(isnan(bench_misalign_cost(&base, &of_f32.items[BENCH_ODD_LD], 6)));
+    sizelist_free(&of_f16);
+    sizelist_free(&of_f32);
+}
+
 /* ---- labels ---- */
 
 static void assert_label(const jg_problem *p, const char *expected)
@@ -144,7 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts), cmocka_unit_test(order_of_rows), cmocka_unit_test(a_type_given_twice),
-        cmocka_unit_test(labels),  cmocka_unit_test(ceilings),
+        cmocka_unit_test(costs),   cmocka_unit_test(labels),        cmocka_unit_test(ceilings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

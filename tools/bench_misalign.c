@@ -1,9 +1,12 @@
 /* Sizes in four layouts each: see bench_misalign.h. */
 #include "bench_misalign.h"
 
+#include "bench_label.h"
 #include "problem.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const names[BENCH_MISALIGNS] = {
     [BENCH_ALIGNED] = "aligned", [BENCH_ODD_LD] = "odd ld", [BENCH_OFFSET] = "offset", [BENCH_PADDED] = "padded"};
@@ -65,4 +68,19 @@ int bench_misalign_expand(const sizelist *sizes, sizelist *out)
                 out->items[out->count++] = laid_out(&sizes->items[i], (bench_misalign)layout);
     }
     return 0;
+}
+
+static int same_kind(const jg_problem *x, const jg_problem *y)
+{
+    char label_x[BENCH_LABEL_BYTES], label_y[BENCH_LABEL_BYTES];
+    bench_label_make(x, label_x);
+    bench_label_make(y, label_y);
+    return strcmp(label_x, label_y) == 0;
+}
+
+double bench_misalign_cost(bench_misalign_base *base, const jg_problem *p, double us)
+{
+    if (bench_misalign_of(p) == BENCH_ALIGNED) *base = (bench_misalign_base){*p, us};
+    const int is_known = us > 0 && base->us > 0 && same_size(p, &base->problem) && same_kind(p, &base->problem);
+    return is_known ? us / base->us : NAN;
 }

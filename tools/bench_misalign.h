@@ -23,4 +23,14 @@ int bench_misalign_expand(const sizelist *sizes, sizelist *out);
 bench_misalign bench_misalign_of(const jg_problem *p);
 const char *bench_misalign_name(bench_misalign layout);
 
+/* The aligned problem that was measured last; zero-initialise. */
+typedef struct bench_misalign_base {
+    jg_problem problem;
+    double us;
+} bench_misalign_base;
+
+/* How many times as long as the aligned layout of the same size and kind a problem takes; NaN if either is unknown. Problems come
+ * in the order of bench_misalign_expand, of one kind after another; us: NaN if it was not measured. */
+double bench_misalign_cost(bench_misalign_base *base, const jg_problem *p, double us);
+
 #endif

@@ -8,6 +8,7 @@
 #include "bench_misalign.h"
 #include "status.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,22 +238,13 @@ static int same_group(const bench_product *x, const bench_product *y)
     return strcmp(x->suite, y->suite) == 0 && strcmp(x->list, y->list) == 0 && strcmp(label_x, label_y) == 0;
 }
 
-/* Of the suite of misaligned layouts: which one this is, and how many times as long as the aligned one it takes. That one comes
- * first. */
+/* Of the suite of misaligned layouts: which one this is, and how many times as long as the aligned one it takes. */
 static void add_cost(products *s, const bench_product *p, cJSON *row)
 {
-    const bench_misalign layout = bench_misalign_of(&p->problem);
-    const double us = bench_row_us(row);
-    if (strcmp(p->suite, BENCH_MISALIGN) != 0 || !row) return;
-    if (layout == BENCH_ALIGNED) {
-        s->aligned = p;
-        s->aligned_us = us;
-    }
-    const jg_problem *other = s->aligned ? &s->aligned->problem : NULL;
-    const int has_cost = other && same_group(p, s->aligned) && other->m == p->problem.m && other->n == p->problem.n &&
-                         other->k == p->problem.k && us > 0 && s->aligned_us > 0;
-    if (!cJSON_AddStringToObject(row, "layout", bench_misalign_name(layout)) ||
-        (has_cost && !cJSON_AddNumberToObject(row, "cost", us / s->aligned_us)))
+    if (strcmp(p->suite, BENCH_MISALIGN) != 0) return;
+    const double cost = bench_misalign_cost(&s->aligned, &p->problem, bench_row_us(row));
+    const char *layout = bench_misalign_name(bench_misalign_of(&p->problem));
+    if (!cJSON_AddStringToObject(row, "layout", layout) || (!isnan(cost) && !cJSON_AddNumberToObject(row, "cost", cost)))
         s->run->report.out_of_memory = 1;
 }
 

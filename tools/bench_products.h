@@ -5,6 +5,7 @@
 
 #include "bench_contest.h"
 #include "bench_machine.h"
+#include "bench_misalign.h"
 #include "bench_rows.h"
 #include "bench_run.h"
 
@@ -17,8 +18,7 @@ typedef struct products {
     CUdeviceptr workspace;
     bench_rows rows;
     size_t wrong;
-    const bench_product *aligned;    /* the last one of the suite of misaligned layouts; null: none yet */
-    double aligned_us;
+    bench_misalign_base aligned;     /* of the suite of misaligned layouts */
 } products;
 
 /* Reads the suites, lists and sizes of the command line into s->list, type by type. Returns an exit status. */

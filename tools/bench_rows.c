@@ -43,24 +43,34 @@ static const char *refusal_of(const cJSON *one, const char **cell)
 
 /* ---- the table ---- */
 
+/* Of the column of sizes in a group that begins with this row: others are hardly longer, but for the leading dimensions of
+ * layouts. */
+static int width_of(const cJSON *row)
+{
+    const int more = *json_text(row, "layout") ? (int)strlen(":lda=1024:ldb=1024:ldc=1024") + 9 : 3;
+    const int length = (int)strnlen(json_text(row, "problem"), 256) + more;
+    return length > NAME_WIDTH ? length : NAME_WIDTH;
+}
+
 static void print_heading(bench_rows *rows, const bench_report *r, const cJSON *row)
 {
     const char *suite = json_text(row, "suite"), *list = json_text(row, "list");
     printf("\n%s%s%s, %s, operands %s\n", suite, strcmp(suite, list) ? ": " : "", strcmp(suite, list) ? list : "",
            json_text(row, "type"), json_text(row, "data"));
+    rows->has_cost = *json_text(row, "layout") != 0;
+    rows->width = width_of(row);
     if (r->environment.software) {
-        printf("  %-*s%14s%12s%12s%11s%10s%7s  %s\n", NAME_WIDTH, "size", "instructions", "load sect.", "store sect.",
+        printf("  %-*s%14s%12s%12s%11s%10s%7s  %s\n", rows->width, "size", "instructions", "load sect.", "store sect.",
                "conflicts", "barriers", "check", "plan");
         return;
     }
-    printf("  %-*s%10s%8s", NAME_WIDTH, "size, us", columns[0], "spread");
+    printf("  %-*s%10s%8s", rows->width, "size, us", columns[0], "spread");
     rows->shown = 0;
     for (int i = 1; i < COLUMNS; i++) {
         if (!contestant_of(row, columns[i])) continue;
         rows->shown |= 1u << i;
         printf("%10s", columns[i]);
     }
-    rows->has_cost = *json_text(row, "layout") != 0;
     printf("%8s", "ratio");
     if (rows->has_cost) printf("%8s", "cost");
     printf("%10s%7s  %s\n", "roofline", "check", "plan");
@@ -137,7 +147,7 @@ static void print_line(bench_rows *rows, const bench_report *r, const cJSON *row
 {
     const cJSON *errors = cJSON_GetObjectItem(row, "check");
     const double check = json_number(errors, "reference"), peer = json_number(errors, "peer");
-    printf("  %-*s", NAME_WIDTH, json_text(row, "problem"));
+    printf("  %-*s", rows->width, json_text(row, "problem"));
     if (r->environment.software) print_counters(row);
     else print_times(rows, row);
     if (isnan(check)) printf("%7s", "-");

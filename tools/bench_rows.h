@@ -10,6 +10,7 @@ typedef struct bench_rows {
     char group[768];    /* suite, type and data */
     unsigned shown;     /* bits of the columns under this group's heading: the contestants of its first row */
     int has_cost;       /* the group is of the suite of misaligned layouts */
+    int width;          /* of the column of sizes */
     char refused[4096]; /* reasons already said in this group, a line each */
 } bench_rows;
 
