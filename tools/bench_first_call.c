@@ -198,7 +198,7 @@ static bench_summary report_calls(first_call *f, const contestant *who)
 
 static void note_slowest(first_call *f, const contestant *who)
 {
-    char text[512], size[JG_PROBLEM_TEXT_BYTES] = "";
+    char text[JG_PROBLEM_TEXT_BYTES + 128], size[JG_PROBLEM_TEXT_BYTES] = "";
     size_t slowest = 0;
     if (who->done == 0 || f->run->gpu.software) return;
     for (size_t i = 1; i < who->done; i++)
