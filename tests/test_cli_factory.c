@@ -194,7 +194,7 @@ static void one_file_for_several_architectures(void **state)
     cJSON_Delete(root);
     assert_int_equal(count(out, "\"problem\":\t\"generic\""), kernels); /* no common sizes */
     assert_int_equal(count(out, "\"target\":\t\"sm_87\""), count(out, "\"target\":\t\"sm_90\""));
-    assert_int_equal(count(out, "_simt_f32f32f32_"), kernels);
+    assert_int_equal(count(out, "_simt_f32f32x_"), kernels);
     assert_has(err, "sealed f.db\n");
     assert_run(0, "test ! -e f.db-wal && od -An -tx1 -j18 -N2 f.db");
     assert_string_equal(out, " 01 01\n");
@@ -216,7 +216,7 @@ static void types_come_on_top_of_sizes(void **state)
     need_nvrtc();
     assert_run(0, "\"$P\" --arch 87 --cache f.db --generic=f32 64:bf16");
     assert_has(out, "  64:bf16  jg_sm87_mma_bf16");
-    assert_has(out, "  generic  jg_sm87_simt_f32f32f32_xx");
+    assert_has(out, "  generic  jg_sm87_simt_f32f32x_xx");
     assert_has(out, "  generic  jg_sm87_mma_bf16bf16x_"); /* of the types in use, too */
     assert_has_not(out, "  generic  jg_sm87_mma_f16");
 }
