@@ -51,7 +51,8 @@ static const planted bugs[] = {
     {.name = "mma: barrier before the slabs removed", .problem = "150x136x300:f16", .family = MMA,
      .find = "__syncthreads();  // the slabs", .put = "// the slabs", .kind = "race", .line = "st.shared"},
     {.name = "mma: warp barrier after the slab's stores removed", .problem = "150x136x200:f16", .family = MMA,
-     .find = "            }\n        __syncwarp();", .put = "            }\n", .kind = "race", .line = "slab + (row * SLAB_ROW"},
+     .find = "store_slab(slab, turn, lane);\n        __syncwarp();", .put = "store_slab(slab, turn, lane);\n", .kind = "race",
+     .line = "ld.shared"},
     {.name = "mma: wait one group short", .problem = "150x136x200:f16", .family = MMA,
      .find = "cp_async_wait<JG_STAGES - 2>();", .put = "cp_async_wait<JG_STAGES - 1>();", .kind = "cp.async not waited for",
      .line = LDMATRIX},
@@ -60,7 +61,7 @@ static const planted bugs[] = {
     {.name = "mma: commit forgotten", .problem = "150x136x200:f16", .family = MMA,
      .find = "            cp_async_commit();", .put = "            ;", .kind = "cp.async not waited for", .line = LDMATRIX},
     {.name = "mma: one stage too few in the ring", .problem = "150x136x400:f16", .family = MMA,
-     .find = "shared + step % JG_STAGES * STAGE_BYTES;\n            if", .put = "shared + step % (JG_STAGES - 1) * STAGE_BYTES;\n            if",
+     .find = "shared + step % JG_STAGES * STAGE_BYTES, k0", .put = "shared + step % (JG_STAGES - 1) * STAGE_BYTES, k0",
      .kind = "cp.async not waited for", .line = LDMATRIX},
     {.name = "mma: barrier under a condition on the thread", .problem = "150x136x200:f16", .family = MMA,
      .find = "cp_async_wait<JG_STAGES - 2>();\n            __syncthreads();",
@@ -72,10 +73,10 @@ static const planted bugs[] = {
      .find = "__syncthreads();  // the next item reuses the buffers\n    }\n}", .put = "\n    }\n}", .kind = "race", .line = "st.shared",
      .one_block = 1},
     {.name = "simt: barrier of the main loop removed", .problem = "150x137x203", .family = SIMT,
-     .find = "(turn ^ 1) * BUFFER_FLOATS);\n            __syncthreads();", .put = "(turn ^ 1) * BUFFER_FLOATS);\n", .kind = "race",
+     .find = "(turn ^ 1) * BUFFER_ELEMENTS);\n            __syncthreads();", .put = "(turn ^ 1) * BUFFER_ELEMENTS);\n", .kind = "race",
      .line = ""},
     {.name = "simt: the buffer in use is overwritten", .problem = "150x137x203", .family = SIMT,
-     .find = "put_both(shared + (turn ^ 1) * BUFFER_FLOATS)", .put = "put_both(shared + turn * BUFFER_FLOATS)", .kind = "race", .line = ""},
+     .find = "put_both(shared + (turn ^ 1) * BUFFER_ELEMENTS)", .put = "put_both(shared + turn * BUFFER_ELEMENTS)", .kind = "race", .line = ""},
     {.name = "simt: first barrier removed", .problem = "150x137x203", .family = SIMT,
      .find = "put_both(shared);\n        __syncthreads();", .put = "put_both(shared);\n", .kind = "race", .line = ""},
 
@@ -84,26 +85,28 @@ static const planted bugs[] = {
      .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= (", .kind = "outside the operands", .line = "cp.async",
      .text = "past the last row"},
     {.name = "mma: k bound off by one", .problem = "150x137x203:f16", .family = MMA,
-     .find = "limit - at < 8 ? limit - at : 8", .put = "limit - at < 7 ? limit - at + 1 : 8", .kind = "outside the operands", .line = "global["},
+     .find = "limit - at < CHUNK ? limit - at : CHUNK", .put = "limit - at < CHUNK - 1 ? limit - at + 1 : CHUNK",
+     .kind = "outside the operands", .line = "u16 *)p)[at]"},
     {.name = "mma: the tail is copied whole", .problem = "150x136x203:f16:lda=208", .family = MMA,
-     .find = "have * 2);", .put = "VEC);", .kind = "outside the operands", .line = "cp.async", .text = "of A"},
+     .find = "global, have);", .put = "global, VEC);", .kind = "outside the operands", .line = "cp.async", .text = "of A"},
     {.name = "mma: row bound off by one, operands not described", .problem = "150x136x200:f16", .family = MMA,
      .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= 30 + (", .kind = "out of bounds", .line = "cp.async",
      .checks = "race,uninitialised"},
     {.name = "mma: rows past C are stored", .problem = "150x136x200:f16", .family = MMA,
-     .find = "if (row0 + i * 16 + row < DIM_M) store_c(", .put = "store_c(", .kind = "outside the operands", .line = "", .text = "of C"},
+     .find = "if (row0 + row >= DIM_M) continue;", .put = "", .kind = "outside the operands", .line = "", .text = "of C"},
     {.name = "vector store without its bound", .problem = "150x140x200:f16:ldc=160", .family = MMA,
      .find = "*(uint2 *)p = make_uint2", .put = "*(uint2 *)(p + 4) = make_uint2", .kind = "outside the operands", .line = "uint2",
      .text = "padding"},
     {.name = "scalar store without its bound", .problem = "150x137x200:f16:ldc=160", .family = MMA,
-     .find = "                if (column + i < DIM_N) p[i] = h[i];", .put = "                p[i] = h[i];", .kind = "outside the operands", .line = "p[i] = h[i]",
+     .find = "if (column + i < DIM_N) p[i] = (u16)bits[i];", .put = "p[i] = (u16)bits[i];", .kind = "outside the operands",
+     .line = "p[i] = (u16)bits[i]",
      .text = "padding"},
     {.name = "simt: row bound off by one", .problem = "150x137x203", .family = SIMT,
      .find = "if (row >= DIM_M) continue;", .put = "if (row > DIM_M) continue;", .kind = "outside the operands", .line = "", .text = "of C"},
     {.name = "A is written", .problem = "150x137x203", .family = SIMT,
-     .find = "store_c(args, c, row,", .put = "store_c(args, (void *)args.a, row,", .kind = "outside the operands", .line = "", .text = "of A"},
+     .find = "store_plain(args, out, row, n0", .put = "store_plain(args, output{(void *)args.a, nullptr}, row, n0", .kind = "outside the operands", .line = "", .text = "of A"},
     {.name = "shared: stages not taken round", .problem = "150x136x400:f16", .family = MMA,
-     .find = "shared + step % JG_STAGES * STAGE_BYTES;\n            if", .put = "shared + step * STAGE_BYTES;\n            if",
+     .find = "shared + step % JG_STAGES * STAGE_BYTES, k0", .put = "shared + step * STAGE_BYTES, k0",
      .kind = "out of bounds", .line = "cp.async", .text = "shared"},
 
     /* alignment */
@@ -111,14 +114,15 @@ static const planted bugs[] = {
      .find = "return (row * CHUNKS + (chunk ^ turn)) * 16;", .put = "return (row * CHUNKS + (chunk ^ turn)) * 16 + 2;", .kind = "misaligned",
      .line = "cp.async"},
     {.name = "simt: 16-byte loads of unaligned rows", .problem = "150x137x203", .family = SIMT,
-     .find = "if (vector && valid == 4)", .put = "if (valid == 4)", .kind = "misaligned", .line = "float4"},
+     .find = "JG_TYPE_F32 && vector && valid == 4)", .put = "JG_TYPE_F32 && valid == 4)", .kind = "misaligned",
+     .line = "const values_t *)"},
 
     /* memory that nobody wrote, or that is gone */
     {.name = "mma: a chunk of shared memory is never filled", .problem = "150x136x200:f16", .family = MMA,
      .find = "for (u32 base = 0; base < chunks;", .put = "for (u32 base = THREADS; base < chunks;", .kind = "uninitialised", .line = LDMATRIX,
      .text = "shared"},
     {.name = "C is read though beta is 0", .problem = "150x136x200:f16", .family = MMA,
-     .find = "if (args.beta == 0.0f) return", .put = "if (args.beta == 1e-38f) return", .kind = "uninitialised", .line = "c)[at]", .fresh_c = 1},
+     .find = "if (args.beta == 0.0f) return", .put = "if (args.beta == 1e-38f) return", .kind = "uninitialised", .line = "p)[at]", .fresh_c = 1},
     {.name = "A was freed", .problem = "150x136x200:f16", .family = MMA, .find = "", .put = "", .kind = "use after free", .line = "cp.async",
      .free_a = 1},
 
@@ -245,7 +249,7 @@ static long run_planted(const planted *row, char *found, size_t size)
 
     long wrong = 0;
     found[0] = 0;
-    assert_int_equal(launch_kernel(&c->device, &kernel, &wanted.plan, &args, NULL), JG_OK);
+    assert_int_equal(launch_kernel(&c->device, &kernel, &p, &wanted.plan, &args, NULL), JG_OK);
     if (jg_synchronize(c, NULL) != JG_OK) {
         snprintf(found, size, "%s", jg_last_error());
     } else {
