@@ -33,6 +33,7 @@ typedef struct planted {
 
 #define MMA FAMILY_MMA
 #define SIMT FAMILY_SIMT
+#define TF32 FAMILY_TF32
 /* The compiler counts an asm statement to its last line. */
 #define LDMATRIX "(r[0])"
 
@@ -43,6 +44,12 @@ static const planted bugs[] = {
     {.name = "mma, batch, unharmed", .problem = "70x72x40x3:f16", .kind = "", .family = MMA},
     {.name = "simt, unharmed", .problem = "150x137x203", .kind = "", .family = SIMT},
     {.name = "simt, batch, unharmed", .problem = "70x72x40x3", .kind = "", .family = SIMT},
+
+    {.name = "tf32, unharmed", .problem = "150x137x203:tf32", .kind = "", .family = TF32},
+    {.name = "3xtf32, batch, unharmed", .problem = "70x72x40x3:3xtf32", .kind = "", .family = TF32},
+    {.name = "s8, unharmed", .problem = "150x136x208:s8-s32:nt", .kind = "", .family = MMA},
+    {.name = "s4 by elements, unharmed", .problem = "150x136x202:s4-s32", .kind = "", .family = MMA},
+    {.name = "e4m3, unharmed", .problem = "150x136x203:e4m3-e4m3:nt", .kind = "", .family = MMA},
 
     /* synchronisation */
     {.name = "mma: barrier of the main loop removed", .problem = "150x136x200:f16", .family = MMA,
@@ -80,6 +87,15 @@ static const planted bugs[] = {
     {.name = "simt: first barrier removed", .problem = "150x137x203", .family = SIMT,
      .find = "put_both(shared);\n        __syncthreads();", .put = "put_both(shared);\n", .kind = "race", .line = ""},
 
+    {.name = "tf32: barrier of the main loop removed", .problem = "150x137x203:tf32", .family = TF32,
+     .find = "(turn ^ 1) * BUFFER_ELEMENTS);\n            __syncthreads();", .put = "(turn ^ 1) * BUFFER_ELEMENTS);\n",
+     .kind = "race", .line = ""},
+    {.name = "tf32: barrier between batch items removed", .problem = "70x72x40x3:tf32", .family = TF32, .one_block = 1,
+     .find = "__syncthreads();  // the next item reuses the buffers\n    }\n}", .put = "\n    }\n}", .kind = "race", .line = ""},
+    {.name = "s8: wait one group short", .problem = "150x136x208:s8-s32:nt", .family = MMA,
+     .find = "cp_async_wait<JG_STAGES - 2>();", .put = "cp_async_wait<JG_STAGES - 1>();", .kind = "cp.async not waited for",
+     .line = LDMATRIX},
+
     /* bounds */
     {.name = "mma: row bound off by one", .problem = "150x136x200:f16", .family = MMA,
      .find = "const u32 valid = outer < (", .put = "const u32 valid = outer <= (", .kind = "outside the operands", .line = "cp.async",
@@ -109,6 +125,10 @@ static const planted bugs[] = {
      .find = "shared + step % JG_STAGES * STAGE_BYTES, k0", .put = "shared + step * STAGE_BYTES, k0",
      .kind = "out of bounds", .line = "cp.async", .text = "shared"},
 
+    {.name = "e4m3: k bound off by one", .problem = "150x136x203:e4m3-f32:nt", .family = MMA,
+     .find = "limit - at < CHUNK ? limit - at : CHUNK", .put = "limit - at < CHUNK - 1 ? limit - at + 1 : CHUNK",
+     .kind = "outside the operands", .line = "u8 *)p)[at]"},
+
     /* alignment */
     {.name = "mma: shared address off by two bytes", .problem = "150x136x200:f16", .family = MMA,
      .find = "return (row * CHUNKS + (chunk ^ turn)) * 16;", .put = "return (row * CHUNKS + (chunk ^ turn)) * 16 + 2;", .kind = "misaligned",
@@ -133,6 +153,10 @@ static const planted bugs[] = {
      .find = "for (u32 k = 0; k < DIM_K - k0; k++)", .put = "for (u32 k = 1; k < DIM_K - k0; k++)", .kind = "wrong"},
     {.name = "mma: fragments swapped", .problem = "150x136x200:f16", .family = MMA,
      .find = "b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]", .put = "b[j / 2][j % 2 * 2 + 1], b[j / 2][j % 2 * 2]", .kind = "wrong"},
+    {.name = "3xtf32: a rest forgotten", .problem = "150x137x203:3xtf32", .family = TF32,
+     .find = "mma(sums[i][j], rest_a[i], b[j]);", .put = "", .kind = "wrong"},
+    {.name = "s4: the halves of a byte swapped", .problem = "150x136x202:s4-s32", .family = MMA,
+     .find = "((u32)at & 1) * 4", .put = "(((u32)at & 1) ^ 1) * 4", .kind = "wrong"},
 };
 #define BUGS (sizeof bugs / sizeof bugs[0])
 
