@@ -84,7 +84,7 @@ static inline const char *events_text(void)
 /* --- files --- */
 
 typedef struct spec_list {
-    kernel_spec specs[64];
+    kernel_spec specs[256];
     size_t count;
 } spec_list;
 
