@@ -1,8 +1,8 @@
-/* Every tile gives the same bits, on a GPU or on the software GPU (on_gpu.h): the tiles of the architecture's tables, forced one by
- * one, for what gpu_numeric's tile tests leave out: integers, 4-bit types, groups, 8-bit floats, and all modes of f32 and f16.
+/* Every tile gives the same bits, on a GPU or on the software GPU (on_gpu.h): the tiles of the architecture's tables, forced one
+ * by one, for what gpu_numeric's tile tests leave out: integers, 4-bit types, groups, 8-bit floats, and all modes of f32 and f16.
  *
- * Each tile is compiled as a generic kernel, whether or not it is of the generic set, as these take the epilogue as an argument: one
- * kernel computes both the product that ends in alpha and beta and the one with much fused in. Specialised kernels, which
+ * Each tile is compiled as a generic kernel, whether or not it is of the generic set, as these take the epilogue as an argument:
+ * one kernel computes both the product that ends in alpha and beta and the one with much fused in. Specialised kernels, which
  * have the epilogue as a constant, take turns with the two. A case of JG_TEST_STRIDE is a class of products. */
 #include "context.h"
 #include "on_device.h"
@@ -75,8 +75,9 @@ static void add(trial *t, const plan *chosen, unsigned computes)
 /* The legal tiles are those of the specialised candidates. */
 static void choose_kernels(trial *t)
 {
-    const plans generic = plans_of(&t->products[PLAIN].p, JG_FORM_GENERIC), plain = plans_of(&t->products[PLAIN].p, JG_FORM_SPECIALISED),
-                fused = plans_of(&t->products[FUSED].p, JG_FORM_SPECIALISED);
+    const plans generic = plans_of(&t->products[PLAIN].p, JG_FORM_GENERIC);
+    const plans plain = plans_of(&t->products[PLAIN].p, JG_FORM_SPECIALISED);
+    const plans fused = plans_of(&t->products[FUSED].p, JG_FORM_SPECIALISED);
     assert_true(generic.count > 0 && plain.count > 0 && fused.count == plain.count);
     for (size_t i = 0; i < plain.count; i++) {
         plan c = generic.list[0];
@@ -98,7 +99,8 @@ static void *make_images(void *user)
         if (i >= t->count) return NULL;
         image img;
         jg_source source;
-        if (images_get(on_gpu_context->images, &t->kernels[i].plan.spec, LABEL, EFFORT_COMPILE, &img, &source) == JG_OK) image_free(&img);
+        if (images_get(on_gpu_context->images, &t->kernels[i].plan.spec, LABEL, EFFORT_COMPILE, &img, &source) == JG_OK)
+            image_free(&img);
     }
 }
 
