@@ -5,8 +5,9 @@
 // A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it. Tiles wait in registers while the previous ones
 // are multiplied, then go to the other of two shared buffers, both with rows along k (quads.cuh).
 //
-// The order of additions is ascending k in steps of 8, whatever the tile; in each step of JG_MODE_3XTF32 rest x part, part x rest, part x
-// part.
+// The order of additions is ascending k in steps of 8, whatever the tile; in each step of JG_MODE_3XTF32 rest x part, part x
+// rest, part x part. Tensor cores cut a sum towards zero whenever they add to it, and over hundreds of steps that would cost all
+// that the rests have gained. So JG_MODE_3XTF32 has them begin anew in each step, and adds up the steps with rounding to nearest.
 
 #define QUADS_A ((JG_BM * JG_BK / 4 + THREADS - 1) / THREADS)
 #define QUADS_B ((JG_BN * JG_BK / 4 + THREADS - 1) / THREADS)
@@ -73,10 +74,15 @@ __device__ __forceinline__ void multiply_step(fragment_row (&sums)[FRAGS_M], con
 #pragma unroll
         for (int j = 0; j < FRAGS_N; j++) {
 #if JG_MODE == JG_MODE_3XTF32
-            mma(sums[i][j], rest_a[i], b[j]);
-            mma(sums[i][j], a[i], rest_b[j]);
-#endif
+            float step[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            mma(step, rest_a[i], b[j]);
+            mma(step, a[i], rest_b[j]);
+            mma(step, a[i], b[j]);
+#pragma unroll
+            for (int x = 0; x < 4; x++) sums[i][j][x] = __fadd_rn(sums[i][j][x], step[x]);
+#else
             mma(sums[i][j], a[i], b[j]);
+#endif
         }
 }
 
