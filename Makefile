@@ -229,7 +229,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
 TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY=''
 
-GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules)
+GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles)
 
 # The numeric tests on the software GPU: all of them as an AGX Orin, a part as other chips. JG_TEST_STRIDE=N: every N-th problem.
 SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
@@ -238,7 +238,7 @@ SWGPU_TESTS := $(foreach chip,orin-agx:1 h200:6 t4:12,"JITGEMM_DRIVER=swgpu JITG
 # The breadth tests: all rows on the cpu device; on the software GPU, whose kernels have to be compiled, the first third of them, which
 # has most pairs, and fewer as other chips.
 SWGPU_TESTS += "JG_TEST_CPU=1 $(BUILD)/tests/gpu_breadth"
-SWGPU_TESTS += $(foreach test,grouped limits rules,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
+SWGPU_TESTS += $(foreach test,grouped limits rules special math tiles,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
 SWGPU_TESTS += $(foreach chip,orin-agx:3 h200:10 t4:20,"JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
   JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_breadth")
 

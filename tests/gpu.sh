@@ -18,7 +18,8 @@ for round in first second; do
     echo "=== numeric tests, $round process"
     twin=
     [ $round = first ] && twin=JG_TEST_TWIN=1
-    sh tests/run.sh "$twin $build/tests/gpu_numeric" "$twin $build/tests/gpu_breadth" "$build/tests/gpu_rules" || bad=1
+    sh tests/run.sh "$twin $build/tests/gpu_numeric" "$twin $build/tests/gpu_breadth" "$build/tests/gpu_rules" \
+        "$build/tests/gpu_special" "$build/tests/gpu_math" "$build/tests/gpu_tiles" || bad=1
 done
 echo "=== single mma instructions against the results recorded of an H200"
 sh tests/run.sh "JITGEMM_DRIVER=libcuda.so.1 $build/tests/test_swgpu_hardware" || bad=1
