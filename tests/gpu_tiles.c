@@ -153,6 +153,7 @@ static void run(product *x, const plan *chosen)
     jg_status status = on_device_upload(on_gpu_context, on_gpu_arena, ON_GPU_ARENA_BYTES, &x->ref, &x->alpha, &x->beta, &data);
     if (status == JG_OK) status = launch(chosen, &x->p, &data);
     if (status == JG_OK) status = on_device_download(on_gpu_context, &data, &x->ref, x->ref.c.block);
+    on_gpu_count();
     if (!on_gpu_must(&x->in, status)) return;
     if (!x->first) {
         judge(x, name);

@@ -130,13 +130,18 @@ int on_gpu_must(const jg_problem *p, jg_status status)
     return 0;
 }
 
+void on_gpu_count(void)
+{
+    products++;
+}
+
 int on_gpu_run_on(reference *ref, const jg_operands *data)
 {
     const jg_operands at_c = {.c = data->c};
     jg_status status = jg_gemm(on_gpu_context, &ref->problem, data);
     if (status == JG_OK) status = jg_synchronize(on_gpu_context, data->stream);
     if (status == JG_OK) status = on_device_download(on_gpu_context, &at_c, ref, ref->c.block);
-    products++;
+    on_gpu_count();
     return on_gpu_must(&ref->problem, status);
 }
 

@@ -41,6 +41,9 @@ int on_gpu_run_on(reference *ref, const jg_operands *data);
 /* Complains of what the oracle finds. `exact`: C must be R rounded. */
 void on_gpu_judge(const reference *ref, const char *what, float alpha, float beta, int exact);
 
+/* For products that a test launches by itself: one more in the count that is printed at the end. */
+void on_gpu_count(void);
+
 /* Compiles so many problems' kernels, side by side. */
 void on_gpu_prewarm(const jg_problem *problems, size_t count);
 
