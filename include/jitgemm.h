@@ -16,8 +16,8 @@
  * int32), in ascending k: one by one with IEEE fused multiply-adds for f32, and 16 at a time by the tensor cores,
  * in the hardware's own order and rounding, for 16-bit and 8-bit floats on sm_80 and up; see JG_MATH_DEFAULT and its
  * alternatives. alpha, beta and whatever else is fused into the product (JG_EPILOGUE_BIAS_N ...) are applied
- * in float32; the result is rounded once, to nearest even, to the type of C. BLAS rules hold: beta = 0 never reads C; alpha = 0 or
- * k = 0 never reads A or B; m, n or batch = 0 does nothing.
+ * in float32; the result is rounded once, to nearest even, to the type of C. BLAS rules hold: beta = 0 never reads C; alpha =
+ * 0 or k = 0 never reads A or B; m, n or batch = 0 does nothing.
  *
  * Never wait. A size that was never met runs at once on a generic kernel that jg_open has loaded; a worker thread makes the
  * kernel for that size, and jg_poll, called where a wait does no harm, puts it in place. Both give the same bits. See
@@ -109,8 +109,8 @@ JG_API const char *jg_version(void);
  * S4: two in a byte, two's complement, -8 to 7; of a row (column) the element with the even index is in the low half.
  *     Leading dimensions and strides of such a matrix are even, so that rows begin at bytes; see jg_pack_s4.
  * E4M3: 8-bit float with 4 bits of exponent, no infinity, largest 448.   E5M2: with 5 and 2 bits, largest 57344.
- * JG_DEFAULT_TYPE: f32 for A; the type of A for B; for C the type of A where that is a float of 16 or 32 bits, s32 where A and B
- *     are integers, f32 for 8-bit floats; the type of the other operand where A or B is a weight. */
+ * JG_DEFAULT_TYPE: f32 for A, whatever B is; the type of A for B; for C s32 where A and B are integers, f32 for 8-bit floats,
+ *     else the type of A, or of B where A is the weights. */
 typedef enum jg_type {
     JG_DEFAULT_TYPE = 0,
     JG_F32 = 1,
@@ -129,20 +129,25 @@ typedef enum jg_type {
  *     s8 or u8 x s8 or u8    s4 x s4                  exact, in int32 (modulo 2^32: k up to 33,025 for u8 x u8 cannot overflow)
  *     f16 or bf16 x s8 or s4                          the integers are weights: see jg_problem.group_k
  *     e4m3 or e5m2 x e4m3 or e5m2
- * C is any type but s4; s32 only where A and B are integers. On architectures whose tensor cores lack a type, elements are widened
- * on their way (8-bit floats and weights to f16 or bf16, s4 to s8, all of them exactly), or multiplied on the CUDA cores (sm_75). */
+ * C is any type but s4; s32 only where A and B are integers. Any other combination is refused, and the text names the nearest one
+ * that works. Tensor cores multiply f16, bf16 and 8-bit integers; 8-bit floats and weights are widened on their way to f16 or
+ * bf16, s4 to s8, all exactly. sm_75 multiplies everything on the CUDA cores. */
 
 /* How products are added up: jg_problem.math is one of these modes, or'ed with any of the two flags.
  * DEFAULT: float32 with fused multiply-adds; TF32 is never used. Integers are exact in every mode.
- * TF32: f32 only, sm_80 and up. Elements of A and B are rounded to 11 significant bits.
+ * TF32: f32 only, sm_80 and up. Elements of A and B are rounded to 11 significant bits, to nearest, ties away from 0; within
+ *     2^-12 of the largest float that is infinity.
  * F32_3XTF32: f32 only, sm_80 and up. float32 accuracy out of three tf32 products for each of f32, from the elements' split into
- *     a rounded part and the rest. Infinities in A or B may give NaN.
+ *     a rounded part and the rest. Infinities in A or B may give NaN; denormal elements lose their last bits.
  * STRICT: each product is rounded to float32, then added to the sum, which begins at +0, in ascending k, and so are alpha and
  *     beta applied: the bits are those of the plain C loop built with -ffp-contract=off. Runs on the CUDA cores.
- * F16: f16 x f16 only, sm_80 and up. Sums are kept in f16: twice as fast on some chips, and overflow at 65520.
- * FLUSH: denormal elements of A, B, C and the residual are read as zero, denormal results are written as zero, each with
- *     its sign. On the CUDA cores float32 arithmetic flushes too.
- * SANITIZE: NaN and infinity in A, B, C and the residual are read as 0; results in f16 saturate at 65504. */
+ * F16: f16 x f16 only, sm_80 and up. Sums are kept in f16: twice as fast on some chips, and infinite, or NaN, from 65520 on.
+ * FLUSH: denormal elements of A, B, C and the residual are read as zero, denormal results are written as zero, each with its
+ *     sign; denormal as its own type has it. On the CUDA cores float32 sums flush too. Scales, biases and weights with their scale stay.
+ * SANITIZE: NaN and infinity in A, B, C and the residual are read as 0; results in f16 saturate at 65504. A NaN that comes about
+ *     later, such as infinity - infinity of overflown sums, stays.
+ * Every kernel is deterministic: the same problem on the same device gives the same bits, whatever the form of the kernel,
+ * its tile, the stream or the load. */
 #define JG_MATH_DEFAULT 0u
 #define JG_MATH_TF32 1u
 #define JG_MATH_F32_3XTF32 2u
@@ -172,7 +177,7 @@ typedef enum jg_type {
 #define JG_EPILOGUE_REQUANTIZE 128u    /* out_scale, out_zero */
 
 /* relu: max(x, 0), relu6: min(max(x, 0), 6), clamp: min(max(x, clamp_low), clamp_high), each of NaN being NaN;
- * sigmoid: 1 / (1 + e^-x), silu: x * sigmoid(x), gelu_erf: x / 2 * (1 + erf(x / sqrt 2)),
+ * sigmoid: 1 / (1 + e^-x), silu: x * sigmoid(x), of -infinity -0 as gelu's, gelu_erf: x / 2 * (1 + erf(x / sqrt 2)),
  * gelu_tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). */
 typedef enum jg_activation {
     JG_ACTIVATION_NONE = 0,
@@ -184,6 +189,23 @@ typedef enum jg_activation {
     JG_ACTIVATION_SILU = 6,
     JG_ACTIVATION_SIGMOID = 7
 } jg_activation;
+
+/* How far C may be from R, what exact arithmetic gives; the tests hold every kernel to it. u = 2^-24 is half a unit in the last
+ * place of float32, S = sum |a b|, f the product of alpha and the scales. float32 sums in any order lose at most (k - 1) u S by
+ * rounding; rounding towards zero, as tensor cores do, twice that. f has up to three roundings, f * sum + beta * C two. Together:
+ *     E = max(k, 8) 2^-23 (|f| S + |beta C|)
+ *       + |f| S 2^-10                         TF32: two roundings to 11 bits, of 2^-11 each
+ *       + |f| S 2^-20                         F32_3XTF32: 2^-22 each for the rest of a and of b, and for rest x rest, left out
+ *       + |f| (max(k, 8) 2^-11 S + k 2^-25)   F16: units of 2^-10, one rounding a step of k at worst; S must stay below 65504
+ * Sums of integers are exact: 8 takes the place of max(k, 8) and |sum| that of S, and E = 0 where all is done in int32. A weight
+ * with its group's scale is rounded as documented before it is multiplied, which is no error. Then, step by step:
+ *     x + y                  E + u (|x + y| + E)          bias, residual, out_zero
+ *     relu, relu6, clamp     E at most
+ *     sigmoid                E / 4 + 2^-21
+ *     silu, gelu             L E + 2^-22 (|x| + 1), with their greatest slopes L = 1.1 and 1.13
+ *     x * out_scale          |out_scale| E + u (|x * out_scale| + |out_scale| E)
+ * At the end C's own rounding: half a unit in the last place of its type, 1/2 for integers. Underflow adds 2^-150 an operation
+ * (FLUSH: 2^-126). */
 
 /* N: the operand as stored. T: its transpose. */
 typedef enum jg_op { JG_N = 0, JG_T = 1 } jg_op;
@@ -210,7 +232,12 @@ typedef enum jg_form { JG_FORM_AUTO = 0, JG_FORM_GENERIC = 1, JG_FORM_SPECIALISE
  *     they were made by another version of the templates. In a sealed context jg_problem.compile is ignored.
  * While a call's stream is being captured into a CUDA graph, BACKGROUND and WAIT act as NEVER, and a failed call leaves
  * the capture valid. */
-typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPILE_NEVER = 2, JG_COMPILE_BACKGROUND = 3 } jg_compile;
+typedef enum jg_compile {
+    JG_COMPILE_DEFAULT = 0,
+    JG_COMPILE_WAIT = 1,
+    JG_COMPILE_NEVER = 2,
+    JG_COMPILE_BACKGROUND = 3
+} jg_compile;
 
 /* For jg_problem.dynamic. Of the batch: one item and many share a kernel (its number is a launch parameter anyway). */
 #define JG_DYNAMIC_M 1u
@@ -230,7 +257,8 @@ typedef enum jg_compile { JG_COMPILE_DEFAULT = 0, JG_COMPILE_WAIT = 1, JG_COMPIL
  *     two; 0 means 16. jg_gemm looks at the pointers instead and ignores it.
  * math, epilogue, activation: how sums are made and what is fused in; see there.
  * type_bias: of bias_m and bias_n: f32 (the default), f16 or bf16.
- * ld_residual, stride_residual: of the residual, which has C's type and order; 0: ldc, and for the stride one residual for all items.
+ * ld_residual, stride_residual: of the residual, which has C's type and order; 0: C's leading dimension, and for the stride one
+ *     residual for all items. Ignored without a residual.
  * group_k: only where one operand is f16 or bf16 and the other, the weights, s8 or s4. 0: weights are the integers as they are.
  *     32, 64 or 128: so many neighbours along k share a scale, of the other operand's type, and if zero_points is 1 an int8
  *     zero point: a weight is (q - zero) * scale, rounded to the other operand's type. See jg_operands.group_scales.
@@ -260,13 +288,14 @@ typedef struct jg_problem {
  *
  * a, b, c: device pointers (host pointers on the cpu device), aligned to their element type. Any
  *     alignment works; 16 bytes with leading dimensions that are multiples of 16 bytes is fastest.
- *     A null pointer is accepted where nothing is read or written. C may not overlap A or B.
+ *     A null pointer is accepted where nothing is read or written. C may not overlap A, B or
+ *     the residual (use beta = 1 for a sum in place).
  * alpha, beta: host pointers, read before the call returns; null means 1 and 0.
- * scale ... residual: device pointers as a, b, c; each is read only if the problem's epilogue has its flag. All items of a batch
- *     share scales and biases.
- * group_scales, group_zeros: device pointers; read only if group_k is set. With g = ceil(k / group_k) and x = n where B is
- *     the weights, m where A is: g x x elements, row-major, that of weight (kk, j) or (i, kk) at [kk / group_k][j or i]. Items of a
- *     batch have theirs one after the other, unless the weights' stride is 0.
+ * scale ... residual: device pointers as a, b, c, aligned to their elements; each is read only if the problem's epilogue has its
+ *     flag, and then also if alpha is 0. All items of a batch share scales and biases.
+ * group_scales, group_zeros: device pointers; read where group_k is set and A and B are. With g = ceil(k / group_k) and x = n
+ *     where B is the weights, m where A is: g x x elements, row-major, that of weight (kk, j) or (i, kk) at [kk / group_k][j
+ *     or i]. Items of a batch have theirs one after the other, unless the weights' stride is 0.
  * clamp_low, clamp_high, out_scale, out_zero: values, for JG_ACTIVATION_CLAMP and JG_EPILOGUE_REQUANTIZE.
  * stream: a CUstream (or cudaStream_t); null is the legacy default stream. Ignored on the cpu device. */
 typedef struct jg_operands {
@@ -323,7 +352,10 @@ typedef struct jg_trace {
  * never after jg_close. Must not call the library. */
 typedef void (*jg_trace_fn)(void *user, const jg_trace *trace);
 
-/* For jg_options.resident. */
+/* For jg_options.resident: what the generic kernels that stay loaded are for. A set of them serves every size, layout, type
+ * of C and epilogue; it has 3 kernels (f32, tf32, 3xtf32), 14 (f16, bf16), 5 (s8), 10 (u8) or 2 (s4, e4m3), of 90 to 430 KiB together. Of types
+ * and math without a flag, such as f16 x s4 or JG_MATH_STRICT (2 or 3 kernels), jg_open loads those that
+ * jg_options.prewarm_problems names; others are made, and waited for, when they are first met. */
 #define JG_RESIDENT_F32 (1u << JG_F32)
 #define JG_RESIDENT_F16 (1u << JG_F16)
 #define JG_RESIDENT_BF16 (1u << JG_BF16)
@@ -378,7 +410,8 @@ typedef struct jg_worker_options {
  * resident: element types whose generic kernels jg_open loads, JG_RESIDENT_ flags. 0: f32 and f16, but none if compile is
  *     WAIT. What the files lack the worker makes first.
  * prewarm: JG_PREWARM_ flags; prewarm_problems, prewarm_count: problems, copied. Those whose kernels are in the files are
- *     loaded by jg_open, the others made by the worker at once, for jg_poll. Sizes that earlier runs met and that have a
+ *     loaded by jg_open, the others made by the worker at once, for jg_poll; so are generic kernels for types and math that no
+ *     JG_RESIDENT_ flag stands for, unless compile is WAIT. Sizes that earlier runs met and that have a
  *     kernel are loaded without being asked for, most used first, at most 256.
  * deadline_ms: if not 0, a call in BACKGROUND mode that would have to wait for the compiler longer than this, by what
  *     compiles have taken so far (300 ms before the first), returns NOT_READY at once; the worker makes the kernel.
@@ -421,23 +454,25 @@ typedef struct jg_context jg_context;
  * Blocks: about 10 ms, and 0.1 ms for each kernel it loads; for the first primary context in a process, as long as CUDA
  * needs besides. Loads the resident generic kernels and what prewarming asks for, as far as the cache and factory files have
  * them; compiles nothing: what they lack the worker makes.
- * Errors: NULL, VALUE, ARCH, NOT_READY (compile = NEVER and a generic kernel is missing), NO_DRIVER and NO_DEVICE (device = CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or
- * device that is there but fails, also with device = AUTO), NO_MEMORY. */
+ * Errors: NULL, VALUE, ARCH, NOT_READY (compile = NEVER and a generic kernel is missing), NO_DRIVER and NO_DEVICE (device =
+ * CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or device that is there but fails, also with device = AUTO), NO_MEMORY. */
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);
 
 /* Closes a context: stops its worker, unloads its kernels and closes its cache. A compile under way is abandoned: it ends by
- * itself, later, and touches nothing of the context. A kernel that a captured graph still uses is gone then. Null is allowed. All plans must be
- * destroyed before (else BUSY, and nothing happens) and no other thread may be in a call on it.
+ * itself, later, and touches nothing of the context. A kernel that a captured graph still uses is gone then. Null is allowed.
+ * All plans must be destroyed before (else BUSY, and nothing happens) and no other thread may be in a call on it.
  * Waits for queued GPU work, as cuModuleUnload does; else it takes at most 100 ms. */
 JG_API jg_status jg_close(jg_context *context);
 
 /* Computes one product: enqueues it on operands->stream, or does it at once on the cpu device.
  * The first call for a problem chooses a kernel (see jg_compile); later calls look it up and launch it, without locks that
- * a compile or load could hold. A kernel whose launch a CUDA graph recorded stays loaded until jg_close. Thread-safe. Errors: NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
+ * a compile or load could hold. A kernel whose launch a CUDA graph recorded stays loaded until jg_close. Thread-safe. Errors:
+ * NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
  * UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const jg_operands *operands);
 
-/* One product of a grouped call. bias: bias_m or bias_n if the epilogue has one of them. Leading dimensions of 0: densely packed. */
+/* One product of a grouped call. bias: bias_m or bias_n, if the epilogue has one of them. Leading dimensions of 0: densely
+ * packed. */
 typedef struct jg_group_item {
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
@@ -448,12 +483,14 @@ typedef struct jg_group_item {
 
 /* Computes many products of different sizes in one launch (one for every 60 of them). `common` gives what they share: types, ops,
  * order, math, epilogue (scale, one bias, REQUANTIZE), activation; its sizes, leading dimensions, strides and group_k must be 0.
- * `shared` gives alpha, beta, scale, clamps and the stream; its matrices must be null. Each product has the bits that jg_gemm gives it.
- * Runs on generic kernels alone, so that no size is ever waited for; these are made, and a call may wait, as jg_compile says.
- * Items whose matrices overlap are computed in no particular order. Errors: as jg_gemm; a text that is about one item names it.
- * On error no product has been enqueued, unless the launch of a later part failed. */
-JG_API jg_status jg_gemm_grouped(jg_context *context, const jg_problem *common, const jg_operands *shared, const jg_group_item *items,
-                                 size_t count);
+ * `shared` gives alpha, beta, scale, clamps, requantising and the stream; its matrices must be null. Each product has the
+ * bits that jg_gemm gives it. Products are computed in no particular order; they may share A, B and biases, but no C may
+ * overlap another's operands. Runs on generic kernels of its own (JG_RESIDENT_GROUPED), which serve all sizes: a call waits
+ * only where these have to be made, as jg_compile says. Can be captured into a graph. Thread-safe. Errors: as jg_gemm; a text
+ * about one item names it. On error no product has been enqueued, but where the launch of a later part fails: then the parts
+ * before it have. */
+JG_API jg_status jg_gemm_grouped(jg_context *context, const jg_problem *common, const jg_operands *shared,
+                                 const jg_group_item *items, size_t count);
 
 /* Where jg_alloc takes memory from. On the cpu device both are host memory. */
 typedef enum jg_memory { JG_DEVICE_MEMORY = 0, JG_HOST_MEMORY = 1 } jg_memory;
@@ -474,20 +511,24 @@ JG_API jg_status jg_copy(jg_context *context, void *destination, const void *sou
  * Errors: NULL, DEVICE, NO_MEMORY, DEVICE_LOST. */
 JG_API jg_status jg_synchronize(jg_context *context, void *stream);
 
-/* Bytes of `elements` neighbours of a type; 0 for an unknown type or if negative. */
+/* Bytes of `elements` neighbours of a type; 0 for an unknown type or if negative, INT64_MAX where they do not fit. */
 JG_API int64_t jg_type_bytes(jg_type type, int64_t elements);
 
 /* The leading dimension that is good for rows (columns) of `length` elements: the least that is no less and makes each begin
- * at a multiple of 16 bytes, and of 128 bytes from 1024 bytes on. 0 for an unknown type or if negative. */
+ * at a multiple of 16 bytes, and of 128 bytes from 1024 bytes on. `jitgemm-bench misalign` shows what it is worth. 0 for an
+ * unknown type, if negative, or where it does not fit. */
 JG_API int64_t jg_good_ld(jg_type type, int64_t length);
 
-/* Packs rows x cols values of -8 to 7, row-major, row i at source + i * ld_source, as s4: row i at byte i * ld / 2 of destination. ld must
- * be even and no less than cols; with odd cols the last byte's upper half is 0. The two must not overlap.
- * Errors: NULL, SIZE, LEADING_DIMENSION, VALUE (naming the element out of range; nothing is written). */
+/* Packs rows x cols values of -8 to 7, row-major, row i at source + i * ld_source, as s4: row i at byte i * ld / 2 of
+ * destination. ld must be even and no less than cols; with odd cols the last byte's upper half is 0. Bytes between rows are
+ * not written. The two must not overlap. For a column-major matrix, rows and columns change places. Host memory; no context
+ * is needed; thread-safe. Errors: NULL (unless there is nothing to do), SIZE (negative, or past 2^63 elements),
+ * LEADING_DIMENSION, VALUE (naming the element out of range; nothing is written). */
 JG_API jg_status jg_pack_s4(const int8_t *source, int64_t ld_source, int64_t rows, int64_t cols, void *destination, int64_t ld);
 
-/* The reverse. Errors: NULL, SIZE, LEADING_DIMENSION. */
-JG_API jg_status jg_unpack_s4(const void *source, int64_t ld, int64_t rows, int64_t cols, int8_t *destination, int64_t ld_destination);
+/* The reverse. Errors: NULL, SIZE, LEADING_DIMENSION, as above. */
+JG_API jg_status jg_unpack_s4(const void *source, int64_t ld, int64_t rows, int64_t cols, int8_t *destination,
+                              int64_t ld_destination);
 
 /* ---------------------------------------------------------------------------------------------
  * Tier 2: plans
@@ -524,13 +565,13 @@ typedef struct jg_plan_details {
 } jg_plan_details;
 
 /* Chooses the kernel of a problem, as jg_gemm's first call does, and pins it: it is not evicted while the plan lives. A plan
- * that got a generic kernel goes over to the size's own when jg_poll puts that in place. The plan is the caller's until jg_plan_destroy. Blocks, and fails,
- * as jg_gemm's first call does. */
+ * that got a generic kernel goes over to the size's own when jg_poll puts that in place. The plan is the caller's until
+ * jg_plan_destroy. Blocks, and fails, as jg_gemm's first call does. */
 JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
 
 /* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the
- * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE, NO_MEMORY,
- * DEVICE_LOST. */
+ * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE,
+ * NO_MEMORY, DEVICE_LOST. */
 JG_API jg_status jg_plan_run(const jg_plan *plan, const jg_operands *operands);
 
 /* Describes a plan. Does not block. Errors: NULL. */
@@ -542,7 +583,8 @@ JG_API jg_status jg_plan_info(const jg_plan *plan, jg_plan_details *details);
 typedef struct jg_counters {
     uint64_t blocks, blocks_run; /* of the grid; fewer run than there are if JITGEMM_SWGPU_BLOCKS says so */
     uint64_t instructions;       /* all classes together */
-    uint64_t arithmetic, fma, special, logic, compare, move, convert, load, store, atomic, copy, mma, warp, barrier, branch, other;
+    uint64_t arithmetic, fma, special, logic, compare, move, convert, load, store, atomic, copy, mma, warp, barrier, branch;
+    uint64_t other;
     uint64_t global_load_requests, global_load_sectors, global_store_requests, global_store_sectors;
     uint64_t shared_load_requests, shared_load_cycles, shared_load_conflicts;
     uint64_t shared_store_requests, shared_store_cycles, shared_store_conflicts;
@@ -558,9 +600,9 @@ JG_API jg_status jg_launch_counters(const jg_context *context, jg_counters *coun
 JG_API void jg_plan_destroy(jg_plan *plan);
 
 /* Writes how the choice for a problem was made: one line a candidate, the chosen one first, each
- * rejected one with its reason; last, what the problem's own kernel is estimated to gain over the generic one. Loads and compiles nothing. As snprintf, writes at most `size`
- * bytes with the ending 0 and sets *length (if not null) to what the whole text needs without it.
- * Errors: NULL, UNSUPPORTED, and those of a bad problem. */
+ * rejected one with its reason; last, what the problem's own kernel is estimated to gain over the generic one. Loads and
+ * compiles nothing. As snprintf, writes at most `size` bytes with the ending 0 and sets *length (if not null) to what the
+ * whole text needs without it. Errors: NULL, UNSUPPORTED, and those of a bad problem. */
 JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem, char *text, size_t size, size_t *length);
 
 /* Reads a problem text:
@@ -568,16 +610,16 @@ JG_API jg_status jg_plan_explain(jg_context *context, const jg_problem *problem,
  *     SIZE   N | MxNxK | MxNxKxBATCH            N means NxNxN
  *     WORD   TYPE | OP | row | col | generic | specialised | MATH | FUSED
  *            | lda=E | ldb=E | ldc=E | ldr=E | sa=E | sb=E | sc=E | sr=E | align=BYTES | dyn=D | group=G | zeros
- *     TYPE   A | A-C | A.B-C    with f32, f16, bf16, s8, u8, s4, s32, e4m3, e5m2;    OP   nn | nt | tn | tt
+ *     TYPE   A | A-C | A.B | A.B-C    with f32, f16, bf16, s8, u8, s4, s32, e4m3, e5m2;    OP   nn | nt | tn | tt
  *     MATH   tf32 | 3xtf32 | strict | f16acc, and by themselves flush, sanitize
  *     FUSED  scale | scale_m | scale_n | bias_m | bias_n | residual | residual_after | requantize | bias=TYPE
  *            | relu | relu6 | clamp | gelu_tanh | gelu_erf | silu | sigmoid
  *     G      32 | 64 | 128
  *     D      some of the letters m, n, k, b, each once: the dynamic dimensions (b: the batch), for JG_DYNAMIC_ flags
  * e.g. "1024", "196x768x768:f16", "17x768x768:f16:dyn=m", "197x197x64x12:f16-f32:nt:sa=64:lda=768". Words not given keep
- * what *problem holds on entry, so it gives the defaults. Where batch > 1 and no stride is given,
- * items are densely packed. On error *problem is unchanged and the text names the offending word.
- * Errors: NULL, PARSE, and those of a bad problem. */
+ * what *problem holds on entry, so it gives the defaults; without a type of C that is the default of A and B. Where batch > 1 and
+ * no stride is given, items are densely packed, the residual's too (sr=0: one for all items); ldr is ldc by default. On error
+ * *problem is unchanged and the text names the offending word. Errors: NULL, PARSE, and those of a bad problem. */
 JG_API jg_status jg_problem_parse(const char *text, jg_problem *problem);
 
 #define JG_PROBLEM_TEXT_BYTES 512
@@ -625,8 +667,8 @@ typedef struct jg_prewarm_result {
 } jg_prewarm_result;
 
 /* Makes sure that the kernels of the problems are in the cache file, and, on a CUDA device, loaded.
- * With count = 0, and neither from_misses nor types set, it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16 and in f32.
- * On the cpu device it compiles for options.arch, so a build host without a GPU can fill a cache.
+ * With count = 0, and neither from_misses nor types set, it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16
+ * and in f32. On the cpu device it compiles for options.arch, so a build host without a GPU can fill a cache.
  * Equal kernels are made once. `options` and `result` may be null. Blocks until done.
  * A kernel that fails does not stop the others; the call then returns the first failure's status.
  * Errors: NULL, CANCELLED, NO_NVRTC, COMPILE, ARCH, ... */
@@ -727,7 +769,8 @@ JG_API const char *jg_cache_path(const jg_cache *cache);
  * Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_list(jg_cache *cache, int (*visit)(void *user, const jg_cache_entry *entry), void *user);
 
-/* Finds one entry by kernel name, id, or a prefix of either that fits only one. Errors: NOT_FOUND, VALUE (fits several), CACHE. */
+/* Finds one entry by kernel name, id, or a prefix of either that fits only one. Errors: NOT_FOUND, VALUE (fits several),
+ * CACHE. */
 JG_API jg_status jg_cache_find(jg_cache *cache, const char *key, jg_cache_entry *entry);
 
 /* Gives a part of an entry's content, valid until the next call on the cache; a text part is followed by a 0 that *bytes

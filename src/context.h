@@ -168,16 +168,16 @@ int gemm_is_captured(const jg_context *c, void *stream);
 void gemm_count_generic(jg_context *c);
 
 /* Loads a generic kernel, made if need be, and keeps it: where it has to be made and that takes longer than the deadline allows,
- * the worker gets it instead. key (may be null) and label: what it is wanted for. The kernel's entry is pinned, also on a failure if it
- * is not null. Errors: NOT_READY and those of kernels_obtain. */
+ * the worker gets it instead. key (may be null) and label: what it is wanted for. The kernel's entry is pinned, also on a
+ * failure if it is not null. Errors: NOT_READY and those of kernels_obtain. */
 jg_status gemm_obtain_generic(jg_context *c, const problem_key *key, const kernel_spec *spec, const char *label, lru_entry **kernel,
                               jg_source *source);
 
 /* --- startup.c --- */
 
 /* Loads the generic set, the kernels of sizes that earlier runs met, and what the options' prewarming asks for; what is not in
- * the files is asked of the worker. Errors: NOT_READY (sealed, and a generic kernel is missing), DEVICE, NO_MEMORY, DEVICE_LOST, and
- * those of a bad problem in the list. */
+ * the files is asked of the worker. Errors: NOT_READY (sealed, and a generic kernel is missing), DEVICE, NO_MEMORY,
+ * DEVICE_LOST, and those of a bad problem in the list. */
 jg_status startup_load(jg_context *c, const jg_options *options);
 
 #endif

@@ -1,4 +1,5 @@
-/* jg_gemm_grouped: many products of different sizes in one launch of a generic kernel, whose blocks look up which product is theirs.
+/* jg_gemm_grouped: many products of different sizes in one launch of a generic kernel, whose blocks look up which product is
+ * theirs.
  *
  * In: what the products share, and the list of them. Out: a launch for every KERNEL_GROUP of them. The list travels in the
  * kernel's parameters, so that nothing has to be allocated, copied or kept, and a graph can capture it. All items are checked

@@ -24,8 +24,8 @@ enum { FAMILY_SIMT = 1, FAMILY_MMA = 2, FAMILY_TF32 = 3 };
 #define SPEC_ARGUMENT 0xff
 #define SPEC_FUSION_ARGUMENT 0xffffffffu
 
-/* Of an mma kernel's vec_a and vec_b: the operand goes through registers, element by element or, where its rows allow it, several at a
- * time. Other widths are those of cp.async. */
+/* Of an mma kernel's vec_a and vec_b: the operand goes through registers, element by element or, where its rows allow it,
+ * several at a time. Other widths are those of cp.async. */
 #define SPEC_GATHER 2
 #define SPEC_GATHER_WIDE 3 /* of a specialised kernel, where its rows do */
 

@@ -29,8 +29,8 @@ typedef struct launch_args {
 /* The arguments of a problem without its pointers and scalars. */
 void launch_prepare(const problem *p, const plan *chosen, launch_args *args);
 
-/* What a launch may touch, as the software GPU is told: A, B, C and what is fused in. `out` has room for LAUNCH_MAX_DESCRIBED; returns
- * how many. */
+/* What a launch may touch, as the software GPU is told: A, B, C and what is fused in. `out` has room for
+ * LAUNCH_MAX_DESCRIBED; returns how many. */
 #define LAUNCH_MAX_DESCRIBED 11
 unsigned launch_describe(const problem *p, const launch_args *args, swgpu_operand *out);
 

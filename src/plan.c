@@ -35,8 +35,8 @@ static int is_contiguous_along_k(const problem *p, int operand_b)
     return operand_b ? p->op_b == JG_T : p->op_a == JG_N;
 }
 
-/* Whether an operand can be copied as it is into the shared memory of an mma kernel: it needs no conversion, and 8-bit elements, which
- * ldmatrix cannot transpose, are contiguous along k. */
+/* Whether an operand can be copied as it is into the shared memory of an mma kernel: it needs no conversion, and 8-bit
+ * elements, which ldmatrix cannot transpose, are contiguous along k. */
 static int copies(const problem *p, int operand_b)
 {
     const jg_type type = (jg_type)(operand_b ? p->type_b : p->type_a), multiply = problem_multiply_type(p);
@@ -348,6 +348,15 @@ void plan_each_resident(uint32_t flags, void (*visit)(void *user, const plan_cla
             what.grouped = (uint8_t)grouped;
             if (flags & classes[i].flag) visit(user, &what);
         }
+}
+
+int plan_class_has_flag(const plan_class *what)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        const plan_class *c = &classes[i].what;
+        if (c->type_a == what->type_a && c->type_b == what->type_b && c->math == what->math) return 1;
+    }
+    return 0;
 }
 
 plan_class plan_class_of(const problem *p)

@@ -64,6 +64,9 @@ typedef struct plan_class {
 
 plan_class plan_class_of(const problem *p);
 
+/* Whether a JG_RESIDENT_ flag stands for a class. */
+int plan_class_has_flag(const plan_class *what);
+
 #define PLAN_RESIDENT_ALL                                                                                                  \
     (JG_RESIDENT_F32 | JG_RESIDENT_F16 | JG_RESIDENT_BF16 | JG_RESIDENT_S8 | JG_RESIDENT_U8 | JG_RESIDENT_S4 | JG_RESIDENT_E4M3 | \
      JG_RESIDENT_TF32 | JG_RESIDENT_3XTF32 | JG_RESIDENT_GROUPED)

@@ -85,6 +85,14 @@ void jg_plan_destroy(jg_plan *pl)
     free(pl);
 }
 
+/* With what changes numbers beside the order of additions. */
+static void describe_numerics(int family, jg_type multiply, unsigned math, jg_plan_details *out)
+{
+    size_t n = 0;
+    text_append(out->numeric_class, sizeof out->numeric_class, &n, "%s%s%s", family_numeric_class(family, multiply == JG_S8, math),
+                math & JG_MATH_FLUSH ? " flush" : "", math & JG_MATH_SANITIZE ? " sanitize" : "");
+}
+
 static void describe_kernel(const binding *d, const limits *l, jg_plan_details *out)
 {
     const plan *c = &d->plan;
@@ -92,7 +100,7 @@ static void describe_kernel(const binding *d, const limits *l, jg_plan_details *
     int by_shared;
     kernel_format_name(&c->spec, out->kernel);
     snprintf(out->family, sizeof out->family, "%s", family_name(c->spec.family));
-    snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(c->spec.family, kernel_multiply_type(&c->spec) == JG_S8, c->spec.math));
+    describe_numerics(c->spec.family, kernel_multiply_type(&c->spec), c->spec.math, out);
     out->form = (jg_form)c->spec.form;
     out->arch = c->spec.arch;
     out->tile_m = t->m;
@@ -121,7 +129,7 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     } else {
         snprintf(out->kernel, sizeof out->kernel, "cpu");
         snprintf(out->family, sizeof out->family, "cpu");
-        snprintf(out->numeric_class, sizeof out->numeric_class, "%s", family_numeric_class(FAMILY_SIMT, problem_multiply_type(&pl->problem) == JG_S8, pl->problem.math));
+        describe_numerics(FAMILY_SIMT, problem_multiply_type(&pl->problem), pl->problem.math, out);
     }
     return JG_OK;
 }

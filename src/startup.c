@@ -198,12 +198,26 @@ static jg_status prepare_met(jg_context *c)
     return status;
 }
 
+/* The generic kernels of a problem whose types and math have no JG_RESIDENT_ flag, so that its other sizes need not wait
+ * either. A sealed context does without what the files lack: the problems' own kernels may be all it needs. */
+static jg_status load_unflagged_set(jg_context *c, const jg_problem *in)
+{
+    problem p;
+    if (c->options.compile == JG_COMPILE_WAIT || c->options.resident == JG_RESIDENT_NONE) return JG_OK;
+    RETURN_IF_ERROR(problem_canonicalise(in, &p));
+    const plan_class what = plan_class_of(&p);
+    generic_load load = {.context = c};
+    if (!plan_class_has_flag(&what)) load_class(&load, &what);
+    return load.status;
+}
+
 jg_status startup_load(jg_context *c, const jg_options *options)
 {
     size_t unloaded;
     RETURN_IF_ERROR(load_generic_sets(c));
     for (size_t i = 0; i < options->prewarm_count; i++) {
-        jg_status status = prepare_problem(c, &options->prewarm_problems[i]);
+        jg_status status = load_unflagged_set(c, &options->prewarm_problems[i]);
+        if (status == JG_OK) status = prepare_problem(c, &options->prewarm_problems[i]);
         if (status != JG_OK) return status_prefix(status, "options.prewarm_problems[%zu]: ", i);
     }
     if (c->options.prewarm & JG_PREWARM_COMMON) RETURN_IF_ERROR(prepare_common(c));

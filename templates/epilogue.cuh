@@ -141,8 +141,8 @@ __device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at,
     }
 }
 
-// Whether a product is finished by alpha and beta alone: then there is a short way. A generic kernel's leaves beta to the long way, and
-// simt's, which is unrolled many times, takes but one type of C: that spares a third of their compile time.
+// Whether a product is finished by alpha and beta alone: then there is a short way. A generic kernel's leaves beta to the
+// long way, and simt's, which is unrolled many times, takes but one type of C: that spares a third of their compile time.
 #ifdef JG_FUSION
 #define PLAIN_BETA true
 #else
@@ -165,8 +165,8 @@ __device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at,
     ((FUSION & JG_FUSE_ANY) == 0 && TYPE_C <= JG_TYPE_BF16 && TYPE_C == PLAIN_TYPE && (PLAIN_BETA || args.beta == 0.0f))
 #endif
 
-// Stores four neighbours of a row of C by the short way: one branch for the four, and sums beyond the row's end are not told apart
-// until they are stored.
+// Stores four neighbours of a row of C by the short way: one branch for the four, and sums beyond the row's end are not told
+// apart until they are stored.
 __device__ __forceinline__ void store_plain(const jg_args &args, const output &out, u32 row, u32 column, const sum_t *sums)
 {
     const i64 at = row * LDC + column;

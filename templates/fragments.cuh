@@ -72,8 +72,8 @@ __device__ __forceinline__ void store_rows(const jg_args &args, const output &ou
 }
 
 // Writes a warp's sums to C, 16 rows at a time: so a row's neighbours are stored together, and the many cases of an element's
-// way to C are compiled once a slab, not once a fragment. Where all cases are left to the launch they are compiled once: the slabs
-// take turns in one set of registers.
+// way to C are compiled once a slab, not once a fragment. Where all cases are left to the launch they are compiled once: the
+// slabs take turns in one set of registers.
 __device__ __forceinline__ void write_back(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M], u32 row0,
                                            u32 column0, u32 slab, u32 lane)
 {

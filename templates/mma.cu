@@ -9,8 +9,8 @@
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, k contiguous)
 // and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted, whose rows are not even 4-byte
-// aligned, or 8-bit ones not contiguous along k, are gathered: read through registers, by any strides, into the k-major layout; there
-// the transposition can be a launch argument.
+// aligned, or 8-bit ones not contiguous along k, are gathered: read through registers, by any strides, into the k-major
+// layout; there the transposition can be a launch argument.
 //
 // The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family give
 // the same bits.
@@ -122,10 +122,7 @@ template <int TYPE, bool WEIGHTS>
 __device__ __forceinline__ u32 converted(u32 bits, bool grouped, float scale, float zero)
 {
     if (MULTIPLY == JG_TYPE_S8) return TYPE == JG_TYPE_S4 ? (u32)widen_integer<TYPE>(bits) & 255u : bits;
-    if (WEIGHTS) {
-        const u32 weight = grouped ? dequantise(widen<TYPE>(bits), scale, zero) : exact_bits<TYPE>(bits);
-        return CLEANS(MULTIPLY) ? to_multiply_bits(clean(widen<MULTIPLY>(weight), smallest_normal(MULTIPLY))) : weight;
-    }
+    if (WEIGHTS) return grouped ? dequantise(widen<TYPE>(bits), scale, zero) : exact_bits<TYPE>(bits);
     return CLEANS(TYPE) ? to_multiply_bits(clean(widen<TYPE>(bits), smallest_normal(TYPE))) : exact_bits<TYPE>(bits);
 }
 

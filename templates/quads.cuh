@@ -45,7 +45,7 @@ __device__ __forceinline__ value_t read_value(const jg_args &args, const void *p
         read_group(args, w, mn, k, scale, zero);
         x = widen<MULTIPLY>(dequantise(x, scale, zero));
     }
-    return clean(x, smallest_normal(WEIGHTS ? MULTIPLY : TYPE));
+    return WEIGHTS ? x : clean(x, smallest_normal(TYPE));
 #endif
 }
 

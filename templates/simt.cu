@@ -1,5 +1,5 @@
-// Family simt: multiply-adds on the CUDA cores, any architecture and any types: f32; also narrower ones, widened as they are read,
-// where tensor cores for them are missing (sm_75) or not wanted (JG_MODE_STRICT).
+// Family simt: multiply-adds on the CUDA cores, any architecture and any types: f32; also narrower ones, widened as they are
+// read, where tensor cores for them are missing (sm_75) or not wanted (JG_MODE_STRICT).
 //
 // A block computes a JG_BM x JG_BN tile of C, each thread JG_WM x JG_WN of it as groups of 4 x 4. Tiles of A
 // and B wait in registers while the previous ones are multiplied, then go to the other of two shared

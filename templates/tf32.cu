@@ -2,8 +2,8 @@
 // JG_MODE_3XTF32 splits each into such a part and the rest, rounded likewise, and adds three of the four products: the smallest
 // ones, rest by rest, are below float32's last place.
 //
-// A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it. Tiles wait in registers while the previous ones
-// are multiplied, then go to the other of two shared buffers, both with rows along k (quads.cuh).
+// A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it. Tiles wait in registers while the
+// previous ones are multiplied, then go to the other of two shared buffers, both with rows along k (quads.cuh).
 //
 // The order of additions is ascending k in steps of 8, whatever the tile; in each step of JG_MODE_3XTF32 rest x part, part x
 // rest, part x part. Tensor cores cut a sum towards zero whenever they add to it, and over hundreds of steps that would cost all

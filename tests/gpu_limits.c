@@ -1,8 +1,9 @@
 /* Sizes at the limits, on a GPU: offsets past 2^31 and 2^32 elements, m and n in the millions, batches above 65,535.
  *
- * Offsets: three items (or rows) that lie 2^31 + 1024 elements apart, each of small integers, so that results are exact. Where an offset
- * cut to 31 or 32 bits would point, A and B hold NaN (or a number that spoils the sum) and C holds a mark that must stay. That takes
- * up to 52 GB of device memory: skipped, with the reason, where there is less, as on the software GPU. */
+ * Offsets: three items (or rows) that lie 2^31 + 1024 elements apart, each of small integers, so that results are exact.
+ * Where an offset cut to 31 or 32 bits would point, A and B hold NaN (or a number that spoils the sum) and C holds a mark
+ * that must stay. That takes up to 52 GB of device memory: skipped, with the reason, where there is less, as on the software
+ * GPU. */
 #include "jitgemm.h"
 #include "reference.h"
 

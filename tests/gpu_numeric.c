@@ -585,7 +585,8 @@ static void test_every_tile_gives_the_same_bits(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* The tiles of the other architectures' tables, on this chip: sm_75 computes 16-bit types on the CUDA cores, sm_86 has fewer stages. */
+/* The tiles of the other architectures' tables, on this chip: sm_75 computes 16-bit types on the CUDA cores, sm_86 has fewer
+ * stages. */
 static void test_tiles_of_other_architectures(void **state)
 {
     (void)state;

@@ -426,10 +426,15 @@ static void test_resources(void **state)
     s.type_a = s.type_b = JG_S8;
     s.tile = (tile){64, 64, 32, 16, 64, 2};
     assert_int_equal(kernel_shared_bytes(&s), 4 * 16 * (64 + 4) * 4);
-    /* Gathering takes registers of its own. */
+    /* Converting elements takes registers of its own. */
     s = base_spec();
     const int copied = kernel_registers(&s);
     s.vec_b = SPEC_GATHER;
+    assert_int_equal(kernel_registers(&s), copied);
+    s.type_b = JG_S4;
+    assert_true(kernel_registers(&s) > copied);
+    s = base_spec();
+    s.math = JG_MATH_FLUSH;
     assert_true(kernel_registers(&s) > copied);
 }
 

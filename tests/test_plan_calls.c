@@ -83,6 +83,8 @@ static void plan_info_tells_what_fixes_the_bits(void **state)
         {JG_S4, JG_BF16, JG_MATH_STRICT, "simt", "mul+add.f32 ascending-k split1"},
         {JG_S8, JG_U8, JG_MATH_DEFAULT, "mma", "exact.s32"},
         {JG_S4, JG_S4, JG_MATH_STRICT, "simt", "exact.s32"},
+        {JG_F32, JG_F32, JG_MATH_STRICT | JG_MATH_FLUSH, "simt", "mul+add.f32 ascending-k split1 flush"},
+        {JG_F16, JG_F16, JG_MATH_FLUSH | JG_MATH_SANITIZE, "mma", "mma.m16n8k16.f32 ascending-k split1 flush sanitize"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (int form = JG_FORM_GENERIC; form <= JG_FORM_SPECIALISED; form++) {

@@ -425,7 +425,8 @@ static void described_operands(void **state)
     (void)state;
     CUdeviceptr out;
     void *parameters[] = {&out};
-    swgpu_operand many[9], o = {.name = "C", .rows = 4, .row_bytes = 16, .row_step_bytes = 32, .items = 1, .writable = 1};
+    enum { MOST = 320 };
+    swgpu_operand many[MOST + 1], o = {.name = "C", .rows = 4, .row_bytes = 16, .row_step_bytes = 32, .items = 1, .writable = 1};
     for (int round = 0; round < 3; round++) {
         set_only("CHECKS", round == 1 ? "race,leak,uninitialised" : "operands");
         open_context();
@@ -443,9 +444,9 @@ static void described_operands(void **state)
         o.writable = 1;
         close_all(NULL);
     }
-    for (int i = 0; i < 9; i++) many[i] = o;
-    REFUSES(INVALID_VALUE, swgpuDescribeLaunch(many, 9, 1));
-    WORKS(swgpuDescribeLaunch(many, 8, 1));
+    for (int i = 0; i <= MOST; i++) many[i] = o;
+    REFUSES(INVALID_VALUE, swgpuDescribeLaunch(many, MOST + 1, 1));
+    WORKS(swgpuDescribeLaunch(many, MOST, 1));
     REFUSES(INVALID_VALUE, swgpuDescribeLaunch(NULL, 1, 1));
     many[1].items = 0;
     REFUSES(INVALID_VALUE, swgpuDescribeLaunch(many, 2, 1));

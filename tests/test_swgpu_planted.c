@@ -141,7 +141,7 @@ static const planted bugs[] = {
     {.name = "mma: a chunk of shared memory is never filled", .problem = "150x136x200:f16", .family = MMA,
      .find = "for (u32 base = 0; base < chunks;", .put = "for (u32 base = THREADS; base < chunks;", .kind = "uninitialised", .line = LDMATRIX,
      .text = "shared"},
-    {.name = "C is read though beta is 0", .problem = "150x136x200:f16", .family = MMA,
+    {.name = "C is read though beta is 0", .problem = "150x136x200:f16:relu", .family = MMA,
      .find = "if (args.beta == 0.0f) return", .put = "if (args.beta == 1e-38f) return", .kind = "uninitialised", .line = "p)[at]", .fresh_c = 1},
     {.name = "A was freed", .problem = "150x136x200:f16", .family = MMA, .find = "", .put = "", .kind = "use after free", .line = "cp.async",
      .free_a = 1},
@@ -154,7 +154,7 @@ static const planted bugs[] = {
     {.name = "mma: fragments swapped", .problem = "150x136x200:f16", .family = MMA,
      .find = "b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]", .put = "b[j / 2][j % 2 * 2 + 1], b[j / 2][j % 2 * 2]", .kind = "wrong"},
     {.name = "3xtf32: a rest forgotten", .problem = "150x137x203:3xtf32", .family = TF32,
-     .find = "mma(sums[i][j], rest_a[i], b[j]);", .put = "", .kind = "wrong"},
+     .find = "mma(step, rest_a[i], b[j]);", .put = "", .kind = "wrong"},
     {.name = "s4: the halves of a byte swapped", .problem = "150x136x202:s4-s32", .family = MMA,
      .find = "((u32)at & 1) * 4", .put = "(((u32)at & 1) ^ 1) * 4", .kind = "wrong"},
 };
