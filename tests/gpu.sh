@@ -19,7 +19,8 @@ for round in first second; do
     twin=
     [ $round = first ] && twin=JG_TEST_TWIN=1
     sh tests/run.sh "$twin $build/tests/gpu_numeric" "$twin $build/tests/gpu_breadth" "$build/tests/gpu_rules" \
-        "$build/tests/gpu_special" "$build/tests/gpu_math" "$build/tests/gpu_tiles" || bad=1
+        "$build/tests/gpu_special" "$build/tests/gpu_math" "$build/tests/gpu_tiles" "$build/tests/gpu_grouped" \
+        "$build/tests/gpu_limits" || bad=1
 done
 echo "=== single mma instructions against the results recorded of an H200"
 sh tests/run.sh "JITGEMM_DRIVER=libcuda.so.1 $build/tests/test_swgpu_hardware" || bad=1
@@ -38,6 +39,11 @@ if [ -n "${SANITIZE:-}" ]; then
         for part in test_batches test_blas_rules test_every_tile_gives_the_same_bits; do
             JITGEMM_CACHE="$JG_TEST_CACHE" JG_TEST_FILTER=$part timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 \
                 "$build/tests/gpu_numeric" >"$scratch/log" 2>&1 || { bad=1; tail -n 30 "$scratch/log"; }
+            grep -E '^========= (ERROR|RACECHECK) SUMMARY|PASSED|FAILED' "$scratch/log"
+        done
+        for test in "gpu_breadth 12" "gpu_grouped 1"; do
+            JITGEMM_CACHE="$JG_TEST_CACHE" JG_TEST_STRIDE=${test#* } timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 \
+                "$build/tests/${test% *}" >"$scratch/log" 2>&1 || { bad=1; tail -n 30 "$scratch/log"; }
             grep -E '^========= (ERROR|RACECHECK) SUMMARY|PASSED|FAILED' "$scratch/log"
         done
     done
