@@ -26,7 +26,7 @@ __device__ __forceinline__ u32 to_tf32(float x)
 {
     u32 bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return bits;
+    return x != x ? 0x7fffe000u : bits;  // a NaN of low bits alone would come out as infinity (seen on an H200)
 }
 
 // x as the sum of two of 11 bits. What would be rounded to infinity is cut instead; of an infinity or NaN there is no rest.
