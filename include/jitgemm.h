@@ -650,7 +650,8 @@ typedef struct jg_progress {
 typedef int (*jg_progress_fn)(void *user, const jg_progress *progress);
 
 /* jobs: compiles at once; 0: one per online processor, at most 16.
- * generic_set: nonzero also makes the generic kernels of the types that the problems use, and of types (JG_RESIDENT_ flags).
+ * generic_set: nonzero also makes the generic kernels of the types that the problems use (with JG_RESIDENT_GROUPED in types, the
+ *     grouped ones too), and of types (JG_RESIDENT_ flags).
  * from_misses: nonzero also takes the problems of the cache file's list of misses that are for this device's architecture,
  *     with the alignments that they were met with; count = 0 then means these alone. */
 typedef struct jg_prewarm_options {

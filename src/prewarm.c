@@ -116,7 +116,10 @@ static jg_status add_generic_sets(work *w, const jg_prewarm_options *options)
     for (size_t i = 0; i < count && options->generic_set; i++) {
         if (w->items[i]->status != JG_OK) continue;
         const kernel_spec *s = &w->items[i]->plan.spec;
-        add_class(&v, &(plan_class){s->type_a, s->type_b, s->math, 0});
+        plan_class what = {s->type_a, s->type_b, s->math, 0};
+        add_class(&v, &what);
+        what.grouped = 1;
+        if (options->types & JG_RESIDENT_GROUPED) add_class(&v, &what);
     }
     plan_each_resident(options->types, add_class, &v);
     return v.status;

@@ -31,8 +31,8 @@ static const char usage[] =
     "  --order ORDER   storage of sizes that name none: row or col\n"
     "  --generic[=T,...]\n"
     "                  also the generic kernels, which serve every size: of the types in use, and of T\n"
-    "                  (f32, f16, bf16, s8, u8, s4, e4m3, tf32, 3xtf32). --generic=T,... without any\n"
-    "                  SIZE makes these alone\n"
+    "                  (f32, f16, bf16, s8, u8, s4, e4m3, tf32, 3xtf32; with grouped beside them, those for\n"
+    "                  grouped calls too). --generic=T,... without any SIZE makes these alone\n"
     "  --from-misses   also what programs met and had no kernel for, see jitgemm-cache misses; without\n"
     "                  any SIZE these alone. Where there are none it says so\n"
     "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU, all\n"
@@ -117,7 +117,7 @@ static int add_generic_type(words *w, prewarm_args *args, const char *word)
     static const struct { const char *name; uint32_t flag; } sets[] = {
         {"f32", JG_RESIDENT_F32}, {"f16", JG_RESIDENT_F16}, {"bf16", JG_RESIDENT_BF16}, {"s8", JG_RESIDENT_S8},
         {"u8", JG_RESIDENT_U8}, {"s4", JG_RESIDENT_S4}, {"e4m3", JG_RESIDENT_E4M3}, {"tf32", JG_RESIDENT_TF32},
-        {"3xtf32", JG_RESIDENT_3XTF32}};
+        {"3xtf32", JG_RESIDENT_3XTF32}, {"grouped", JG_RESIDENT_GROUPED}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         const size_t length = strlen(sets[i].name);
         if (strncmp(word, sets[i].name, length) != 0 || (word[length] != 0 && !strchr("-.", word[length]))) continue;
@@ -125,7 +125,8 @@ static int add_generic_type(words *w, prewarm_args *args, const char *word)
         args->generic_types |= sets[i].flag;
         return -1;
     }
-    return usage_error("--generic: \"%s\" is no type; use f32, f16, bf16, s8, u8 (u8 x s8), s4, e4m3, tf32, 3xtf32", word);
+    return usage_error("--generic: \"%s\" is no type; use f32, f16, bf16, s8, u8 (u8 x s8), s4, e4m3, tf32, 3xtf32, or "
+                       "grouped (the others' for grouped calls)", word);
 }
 
 static int add_op(words *w, prewarm_args *args, const char *word)
