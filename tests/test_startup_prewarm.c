@@ -124,6 +124,40 @@ static void a_list_is_loaded_or_made(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* Types and math that no JG_RESIDENT_ flag stands for: their other sizes do not wait either. */
+static void types_without_a_flag_bring_their_generic_kernels(void **state)
+{
+    (void)state;
+    const jg_problem listed = {.m = 8, .n = 8, .k = 32, .type_a = JG_F16, .type_b = JG_S4, .group_k = 32};
+    const jg_problem other = {.m = 24, .n = 16, .k = 64, .type_a = JG_F16, .type_b = JG_S4};
+    jg_options options = prewarm_options();
+    options.prewarm_problems = &listed;
+    options.prewarm_count = 1;
+    jg_context *c = open_held(options);
+    let_go(c);
+    assert_int_equal(fixture_stats(c).compiles, 3); /* two generic kernels, and its own */
+    poll_once(c);
+    assert_int_equal(fixture_stats(c).resident, generic_count + 2);
+    runs_on(c, other, JG_FORM_GENERIC);
+    assert_int_equal(fixture_stats(c).waits, 0);
+    assert_status(jg_close(c), JG_OK);
+
+    /* Not where nothing is to be resident, and a sealed context opens without them. */
+    atomic_store(&nvrtc_double->accepts, 0);
+    const char *file = options.cache_path;
+    options.cache_path = "";
+    options.resident = JG_RESIDENT_NONE;
+    options.compile = JG_COMPILE_NEVER;
+    c = fixture_open_with(options);
+    assert_int_equal(fixture_stats(c).resident, 0);
+    assert_status(jg_close(c), JG_OK);
+    options.cache_path = file;
+    options.resident = JG_RESIDENT_F32;
+    c = fixture_open_with(options);
+    assert_int_equal(fixture_stats(c).resident, generic_count + 2);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* A sealed context takes what is there, and one that waits asks the worker as any. */
 static void other_modes_take_a_list_too(void **state)
 {
@@ -444,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BACKGROUND_TEST(without_a_worker_the_context_opens),
         TEST(a_list_is_loaded_or_made),
+        TEST(types_without_a_flag_bring_their_generic_kernels),
         TEST(other_modes_take_a_list_too),
         TEST(a_bad_problem_is_named),
         TEST(a_refused_kernel_is_said_and_passed_over),
