@@ -256,6 +256,7 @@ static void test_large_batches(void **state)
 {
     (void)state;
     need(why_not);
+    need(is_software() && getenv("JG_TEST_STRIDE") ? "two minutes on the software GPU; JG_TEST_STRIDE asks for a part of the tests" : "");
     ones(2, 1, 1, 65537, JG_F16);
     if (!is_software()) ones(3, 3, 3, 200000, JG_F32);
 }
