@@ -65,7 +65,7 @@ static void set_element(void *base, jg_type type, int64_t at, unsigned math)
     const int value = (int)pick(7) - 3, width = (int)bits_in(type) / 8;
     uint8_t *bytes = base;
     if (type == JG_S4)
-        bytes[at / 2] = (uint8_t)(at % 2 ? (bytes[at / 2] & 15) | value << 4 : (bytes[at / 2] & 0xf0) | (value & 15));
+        bytes[at / 2] = (uint8_t)(at % 2 ? (bytes[at / 2] & 15) | (value & 15) << 4 : (bytes[at / 2] & 0xf0) | (value & 15));
     else set(base, type, at, (float)(type == JG_U8 ? abs(value) : value), 0);
     if (is_integer(type)) return;
     if (math & JG_MATH_FLUSH && !pick(8)) memset(bytes + at * width, 0, (size_t)width), bytes[at * width] = 1;
