@@ -555,6 +555,7 @@ typedef struct jg_plan_details {
     int tile_m, tile_n, tile_k;      /* elements of C a block computes; k step */
     int warp_m, warp_n;              /* of a warp (mma) or of a thread (simt) */
     int stages;
+    int slices;                      /* groups of the block's threads among which the steps of k are dealt out */
     int threads;                     /* per block */
     int64_t grid_x, grid_y;          /* blocks: tiles, batch items */
     int shared_bytes;                /* per block */

@@ -27,7 +27,7 @@ void kernel_encode_key(const kernel_spec *s, kernel_key *key)
     put(key, &at, (uint64_t)s->trans_a << 48 | (uint64_t)s->trans_b << 40 | (uint64_t)s->vec_a << 32 |
                       (uint64_t)s->vec_b << 24 | (uint64_t)s->vec_c << 16 | (uint64_t)s->grouped << 8 | s->single);
     put(key, &at, (uint64_t)s->tile.m << 32 | s->tile.n);
-    put(key, &at, (uint64_t)s->tile.k << 32 | s->tile.stages);
+    put(key, &at, (uint64_t)s->tile.k << 32 | (uint64_t)s->tile.slices << 16 | s->tile.stages);
     put(key, &at, (uint64_t)s->tile.warp_m << 32 | s->tile.warp_n);
     const int64_t sizes[] = {s->m, s->n, s->k, s->lda, s->ldb, s->ldc};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) put(key, &at, (uint64_t)sizes[i]);
@@ -71,6 +71,7 @@ void kernel_format_name(const kernel_spec *s, char name[KERNEL_NAME_BYTES])
     text_append(name, size, &n, "_%c%c", op_letter(s->trans_a), op_letter(s->trans_b));
     text_append(name, size, &n, "_%dx%dx%d_%c%dx%d_s%d", s->tile.m, s->tile.n, s->tile.k, s->family == FAMILY_SIMT ? 't' : 'w',
            s->tile.warp_m, s->tile.warp_n, s->tile.stages);
+    if (s->tile.slices > 1) text_append(name, size, &n, "_k%d", s->tile.slices);
     if (s->vec_a == SPEC_ARGUMENT) text_append(name, size, &n, "_ax");
     else if (s->vec_a == s->vec_b) text_append(name, size, &n, "_a%d", s->vec_a);
     else text_append(name, size, &n, "_a%d_%d", s->vec_a, s->vec_b);
@@ -107,6 +108,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
         {"JG_WM", s->tile.warp_m, 0},
         {"JG_WN", s->tile.warp_n, 0},
         {"JG_STAGES", s->tile.stages, 0},
+        {"JG_SLICES", s->tile.slices, 0},
         {"JG_MIN_BLOCKS", kernel_min_blocks(s), 0},
         {"JG_VEC_A", s->vec_a, s->vec_a == SPEC_ARGUMENT},
         {"JG_VEC_B", s->vec_b, s->vec_b == SPEC_ARGUMENT},
@@ -136,19 +138,40 @@ jg_type kernel_multiply_type(const kernel_spec *s)
 
 int kernel_threads(const kernel_spec *s)
 {
-    int parts = (s->tile.m / s->tile.warp_m) * (s->tile.n / s->tile.warp_n);
+    const int parts = s->tile.slices * (s->tile.m / s->tile.warp_m) * (s->tile.n / s->tile.warp_n);
     return s->family == FAMILY_SIMT ? parts : parts * 32;
 }
 
-/* As the templates lay it out. */
-int kernel_shared_bytes(const kernel_spec *s)
+/* Shared memory, as the templates lay it out: stages, in whose place the sums are afterwards. */
+
+static int shared_bytes_simt(const kernel_spec *s)
 {
     const tile *t = &s->tile;
-    if (s->family == FAMILY_SIMT) return t->stages * t->k * (t->m + 4 + t->n + 4) * 4;
-    const int element = kernel_multiply_type(s) == JG_S8 ? 1 : 2;
-    const int stages = s->family == FAMILY_TF32 ? t->stages * t->k * (t->m + 8 + t->n + 8) * 4 : t->stages * (t->m + t->n) * t->k * element;
-    const int slabs = kernel_threads(s) / 32 * 16 * (t->warp_n + 4) * 4;
+    return t->stages * t->k * (t->m + 4 + t->n + 4) * 4;
+}
+
+static int slabs_bytes(const kernel_spec *s)
+{
+    return kernel_threads(s) / 32 * 16 * (s->tile.warp_n + 4) * 4;
+}
+
+static int shared_bytes_mma(const kernel_spec *s)
+{
+    const tile *t = &s->tile;
+    const int stages = t->stages * (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
     return stages > slabs ? stages : slabs;
+}
+
+static int shared_bytes_tf32(const kernel_spec *s)
+{
+    const tile *t = &s->tile;
+    const int stages = t->stages * t->k * (t->m + 8 + t->n + 8) * 4, slabs = slabs_bytes(s);
+    return stages > slabs ? stages : slabs;
+}
+
+int kernel_shared_bytes(const kernel_spec *s)
+{
+    return s->family == FAMILY_SIMT ? shared_bytes_simt(s) : s->family == FAMILY_MMA ? shared_bytes_mma(s) : shared_bytes_tf32(s);
 }
 
 /* Whether elements are changed on their way into shared memory. */

@@ -9,7 +9,7 @@
 /* Version of struct launch_args and of what a kernel expects of its launch. */
 #define KERNEL_ABI 2
 /* Version of the key's byte layout. */
-#define KERNEL_KEY_FORMAT 2
+#define KERNEL_KEY_FORMAT 3
 
 #define KERNEL_KEY_BYTES 144
 #define KERNEL_NAME_BYTES 192
@@ -42,6 +42,7 @@ typedef struct tile {
     uint16_t m, n, k;           /* block tile and k step */
     uint16_t warp_m, warp_n;    /* of a warp (mma) or of a thread (simt) */
     uint16_t stages;
+    uint16_t slices;            /* groups of a block's threads that deal out the steps of k among them; 1: all do each */
 } tile;
 
 typedef struct kernel_spec {

@@ -109,6 +109,7 @@ static void describe_kernel(const binding *d, const limits *l, jg_plan_details *
     out->warp_m = t->warp_m;
     out->warp_n = t->warp_n;
     out->stages = t->stages;
+    out->slices = t->slices;
     out->threads = c->threads;
     out->grid_x = c->grid_x;
     out->grid_y = c->grid_y;

@@ -22,7 +22,7 @@ static kernel_spec base_spec(void)
     s.fusion = JG_F16 << FUSION_TYPE_C_SHIFT;
     s.vec_a = s.vec_b = 16;
     s.vec_c = s.single = 1;
-    s.tile = (tile){128, 64, 32, 64, 32, 3};
+    s.tile = (tile){128, 64, 32, 64, 32, 3, 1};
     s.m = 196, s.n = 768, s.k = 384;
     s.lda = 384, s.ldb = 768, s.ldc = 768;
     return s;
@@ -73,6 +73,7 @@ static void make_variants(kernel_spec v[VARIANTS])
     v[37].math = JG_MATH_SANITIZE;
     v[38].math = JG_MATH_F16 | JG_MATH_FLUSH | JG_MATH_SANITIZE;
     v[39].family = FAMILY_TF32;
+    v[40].tile.slices = 2;
     v[40].fusion = JG_F32 << FUSION_TYPE_C_SHIFT;
     for (int i = 0; i < 8; i++) v[41 + i].fusion |= 1u << i; /* each JG_EPILOGUE_ flag */
     v[49].fusion |= JG_ACTIVATION_RELU << FUSION_ACTIVATION_SHIFT;
@@ -292,7 +293,7 @@ static void test_longest_name_fits(void **state)
     s.math = JG_MATH_STRICT | JG_MATH_FLUSH | JG_MATH_SANITIZE;
     s.fusion = 0x7fff7ff | JG_BF16 << FUSION_TYPE_C_SHIFT;
     /* Wider ones fit no shared memory: two buffers of four k, four bytes each. */
-    s.tile = (tile){9999, 9999, 9999, 9999, 9999, 9999};
+    s.tile = (tile){9999, 9999, 9999, 9999, 9999, 9999, 1};
     s.m = s.n = s.k = 2147483647;
     s.lda = s.ldb = s.ldc = INT64_MAX;
     s.vec_b = 2;
@@ -407,7 +408,7 @@ static void test_resources(void **state)
     assert_int_equal(kernel_registers(&s), 64 + 24 + 40);
     assert_int_equal(kernel_min_blocks(&s), 65536 / (128 * 128));
     s.family = FAMILY_SIMT;
-    s.tile = (tile){64, 64, 16, 4, 4, 2};
+    s.tile = (tile){64, 64, 16, 4, 4, 2, 1};
     assert_int_equal(kernel_threads(&s), 256);
     assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (68 + 68) * 4);
     /* Of 3xtf32 every element takes two registers, and both operands' tiles wait in registers. */
@@ -415,7 +416,7 @@ static void test_resources(void **state)
     s.family = FAMILY_TF32;
     s.type_a = s.type_b = JG_F32;
     s.math = JG_MATH_TF32;
-    s.tile = (tile){128, 64, 16, 64, 32, 2};
+    s.tile = (tile){128, 64, 16, 64, 32, 2, 1};
     assert_int_equal(kernel_threads(&s), 128);
     assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (136 + 72) * 4);
     const int one = kernel_registers(&s);
@@ -424,7 +425,7 @@ static void test_resources(void **state)
     /* Four warps' sums may take more than the tiles. */
     s = base_spec();
     s.type_a = s.type_b = JG_S8;
-    s.tile = (tile){64, 64, 32, 16, 64, 2};
+    s.tile = (tile){64, 64, 32, 16, 64, 2, 1};
     assert_int_equal(kernel_shared_bytes(&s), 4 * 16 * (64 + 4) * 4);
     /* Converting elements takes registers of its own. */
     s = base_spec();

@@ -52,7 +52,7 @@ static plan legal_plan(const problem *p, const limits *l)
     c.spec.type_a = c.spec.type_b = JG_F16;
     c.spec.fusion = JG_F16 << FUSION_TYPE_C_SHIFT;
     c.spec.vec_a = c.spec.vec_b = 16;
-    c.spec.tile = (tile){64, 64, 32, 32, 32, 3};
+    c.spec.tile = (tile){64, 64, 32, 32, 32, 3, 1};
     plan_complete(p, l, &c);
     return c;
 }
@@ -83,28 +83,28 @@ static void test_legality_rules(void **state)
     expect_refusal(&p, &orin, bad, "16x16x16");
     bad = c, bad.spec.tile.stages = 1;
     expect_refusal(&p, &orin, bad, "1 stage");
-    bad = c, bad.spec.tile = (tile){256, 256, 32, 16, 16, 3};
+    bad = c, bad.spec.tile = (tile){256, 256, 32, 16, 16, 3, 1};
     expect_refusal(&p, &orin, bad, "threads");
-    bad = c, bad.spec.tile = (tile){128, 128, 32, 128, 128, 2};
+    bad = c, bad.spec.tile = (tile){128, 128, 32, 128, 128, 2, 1};
     expect_refusal(&p, &orin, bad, "registers");
-    bad = c, bad.spec.tile = (tile){128, 128, 64, 64, 32, 4};
+    bad = c, bad.spec.tile = (tile){128, 128, 64, 64, 32, 4, 1};
     expect_refusal(&p, &ada, bad, "shared memory");
-    bad = c, bad.spec.tile = (tile){64, 64, 64, 64, 32, 9}; /* two warps in all of the shared memory */
+    bad = c, bad.spec.tile = (tile){64, 64, 64, 64, 32, 9, 1}; /* two warps in all of the shared memory */
     expect_refusal(&p, &orin, bad, "a smaller tile");
-    bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){128, 128, 8, 8, 8, 2};
+    bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){128, 128, 8, 8, 8, 2, 1};
     expect_refusal(&p, &orin, bad, "narrow types");
     bad = c, bad.spec.type_a = bad.spec.type_b = JG_S8; /* of bytes a step is 32 */
     assert_true(plan_is_legal(&p, &orin, &c, 16384, reason, sizeof reason));
     bad.spec.tile.k = 48;
     expect_refusal(&p, &orin, bad, "16x16x32");
     bad = c, bad.spec.family = FAMILY_TF32, bad.spec.type_a = bad.spec.type_b = JG_F32,
-    bad.spec.tile = (tile){64, 64, 12, 32, 32, 2};
+    bad.spec.tile = (tile){64, 64, 12, 32, 32, 2, 1};
     expect_refusal(&p, &orin, bad, "16x8x8");
-    bad.spec.tile = (tile){64, 60, 16, 32, 12, 2};
+    bad.spec.tile = (tile){64, 60, 16, 32, 12, 2, 1};
     expect_refusal(&p, &orin, bad, "16x8x8");
-    bad.spec.tile = (tile){64, 64, 16, 32, 32, 2};
+    bad.spec.tile = (tile){64, 64, 16, 32, 32, 2, 1};
     expect_refusal(&p, &turing, bad, "mma.sync");
-    bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){64, 64, 10, 4, 4, 2};
+    bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){64, 64, 10, 4, 4, 2, 1};
     expect_refusal(&p, &orin, bad, "4x4x4");
     problem huge = p;
     huge.m = huge.n = 2147483647;
