@@ -212,12 +212,13 @@ const char *family_name(int family)
     return family == FAMILY_MMA ? "mma" : family == FAMILY_TF32 ? "tf32" : "simt";
 }
 
-const char *family_numeric_class(int family, int integer, unsigned math)
+void family_numeric_class(int family, int integer, unsigned math, int slices, char *text, size_t size)
 {
     const unsigned mode = math & MATH_MODE;
-    if (integer) return "exact.s32";
-    if (family == FAMILY_TF32)
-        return mode == JG_MATH_TF32 ? "mma.m16n8k8.tf32 ascending-k split1" : "mma.m16n8k8.3xtf32 ascending-k split1";
-    if (family == FAMILY_MMA) return mode == JG_MATH_F16 ? "mma.m16n8k16.f16 ascending-k split1" : "mma.m16n8k16.f32 ascending-k split1";
-    return mode == JG_MATH_STRICT ? "mul+add.f32 ascending-k split1" : "fma.f32 ascending-k split1";
+    const char *const arithmetic = family == FAMILY_TF32  ? mode == JG_MATH_TF32 ? "mma.m16n8k8.tf32" : "mma.m16n8k8.3xtf32"
+                                   : family == FAMILY_MMA ? mode == JG_MATH_F16 ? "mma.m16n8k16.f16" : "mma.m16n8k16.f32"
+                                                          : mode == JG_MATH_STRICT ? "mul+add.f32" : "fma.f32";
+    size_t n = 0;
+    if (integer) text_append(text, size, &n, "exact.s32");
+    else text_append(text, size, &n, "%s ascending-k split%d", arithmetic, slices);
 }

@@ -88,9 +88,9 @@ int kernel_registers(const kernel_spec *spec);
 int kernel_min_blocks(const kernel_spec *spec);
 
 const char *family_name(int family);
-/* What fixes the bits of a result: the arithmetic and the order of additions of a family's kernels for these types and this math.
- * `integer`: A and B are. */
-const char *family_numeric_class(int family, int integer, unsigned math);
+/* Writes what fixes the bits of a result: the arithmetic and the order of additions of a family's kernels for these types, this math
+ * and so many slices. `integer`: A and B are. */
+void family_numeric_class(int family, int integer, unsigned math, int slices, char *text, size_t size);
 /* The type of A and B in registers and shared memory: f32, f16, bf16 or s8 (any integer). */
 jg_type kernel_multiply_type(const kernel_spec *spec);
 

@@ -1,19 +1,11 @@
-/* The planner: candidates from the architecture's tile table, priced by a simple model; the cheapest legal one wins.
- * The model knows three things: how fast a tile can multiply, how many blocks run at once, and that a k step cannot
- * be faster than memory answers. */
+/* The planner: candidates from the architecture's tile table; the cheapest legal one (plan_price.c) of the problem's numeric class
+ * wins. */
 #include "plan.h"
 
 #include "status.h"
 #include "text.h"
 
 #include <string.h>
-
-/* Model constants, in clocks: rough figures of an Ampere-class SM, to be replaced by tuning. */
-#define CLOCKS_MEMORY 500.0  /* from asking for global memory to having it */
-#define CLOCKS_BLOCK 800.0   /* start of a block, first loads, writing back */
-#define WARPS_TO_FILL 8.0    /* warps an SM needs to hide its arithmetic latency */
-#define SHARED_BYTES_PER_CLOCK 128.0
-#define MAX_GRID_Y 65535
 
 static unsigned lowest_bit(uint64_t x)
 {
@@ -157,94 +149,6 @@ static kernel_spec specialised_spec(int family, int number, const problem *p, ac
     return s;
 }
 
-int plan_occupancy(const limits *l, int threads, int registers, int shared_bytes, int *by_shared)
-{
-    /* Registers are given out to warps in units of 256. */
-    const int warp_registers = (registers * 32 + 255) / 256 * 256;
-    const int warps = (threads + 31) / 32;
-    const int by[] = {l->registers_per_sm / (warp_registers * warps), l->threads_per_sm / threads, l->blocks_per_sm};
-    *by_shared = l->shared_per_sm / (shared_bytes + l->shared_reserved);
-    int blocks = *by_shared;
-    for (size_t i = 0; i < sizeof by / sizeof by[0]; i++)
-        if (by[i] < blocks) blocks = by[i];
-    return blocks;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-/* Multiply-adds a clock that the tile allows an SM full of warps. */
-static double tile_rate(const kernel_spec *s, const arch *a)
-{
-    const double wm = s->tile.warp_m, wn = s->tile.warp_n;
-    const double ratio = wm * wn / (wm + wn);
-    if (s->family == FAMILY_SIMT) return 1.0 / (1.0 / a->fma_per_clock + 1.0 / (a->fma_per_clock * ratio));
-    /* By the size of an element, against the table's 16 bits; of 3xtf32 three products are made. */
-    const jg_type type = kernel_multiply_type(s);
-    const double bytes = s->family == FAMILY_TF32 ? 4 : type == JG_S8 ? 1 : 2;
-    const double products = (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 1;
-    const double by_shared = ratio * SHARED_BYTES_PER_CLOCK / bytes;
-    return 1.0 / (products * bytes / 2 / a->mma_per_clock + 0.5 / by_shared);
-}
-
-static int64_t power_of_two_from(int64_t size)
-{
-    int64_t power = 1;
-    while (power < size) power *= 2;
-    return power;
-}
-
-/* The sizes that a kernel is priced for. Of a dimension that it leaves to the launch, the next power of two: so that a size
- * that changes chooses among few kernels, at most one for each power. */
-static problem priced_sizes(const problem *p, const kernel_spec *s)
-{
-    problem q = *p;
-    if (s->form != JG_FORM_SPECIALISED) return q;
-    if (p->dynamic & JG_DYNAMIC_M) q.m = power_of_two_from(p->m);
-    if (p->dynamic & JG_DYNAMIC_N) q.n = power_of_two_from(p->n);
-    if (p->dynamic & JG_DYNAMIC_K) q.k = power_of_two_from(p->k);
-    if (p->dynamic & JG_DYNAMIC_BATCH) q.batch = power_of_two_from(p->batch);
-    return q;
-}
-
-static int64_t count_tiles(const problem *p, const tile *t)
-{
-    return ceil_div(p->m, t->m) * ceil_div(p->n, t->n);
-}
-
-static double price(const problem *p, const limits *l, const plan *c)
-{
-    const tile *t = &c->spec.tile;
-    const double blocks = (double)count_tiles(p, t) * (double)p->batch;
-    const double steps = (double)ceil_div(p->k, t->k);
-    double resident = blocks / l->sm_count;
-    resident = resident < 1 ? 1 : resident > c->blocks_per_sm ? c->blocks_per_sm : (double)ceil_div((int64_t)blocks, l->sm_count);
-    const double rounds = (double)ceil_div((int64_t)blocks, (int64_t)resident * l->sm_count);
-    double filled = resident * c->threads / 32 / WARPS_TO_FILL;
-    if (filled > 1) filled = 1;
-    const double multiply = resident * steps * t->m * t->n * t->k / (tile_rate(&c->spec, l->arch) * filled);
-    const double wait = steps * CLOCKS_MEMORY / (t->stages > 1 ? t->stages - 1 : 1);
-    return rounds * ((multiply > wait ? multiply : wait) + CLOCKS_BLOCK);
-}
-
-void plan_complete(const problem *p, const limits *l, plan *c)
-{
-    c->threads = kernel_threads(&c->spec);
-    c->shared_bytes = kernel_shared_bytes(&c->spec);
-    c->registers = kernel_registers(&c->spec);
-    int by_shared;
-    c->blocks_per_sm = plan_occupancy(l, c->threads, c->registers, c->shared_bytes, &by_shared);
-    c->grid_x = count_tiles(p, &c->spec.tile);
-    c->grid_y = p->batch < MAX_GRID_Y ? p->batch : MAX_GRID_Y;
-    c->waves = c->blocks_per_sm ? (double)c->grid_x * (double)p->batch / ((double)c->blocks_per_sm * l->sm_count) : 0;
-    c->steps = ceil_div(p->k, c->spec.tile.k);
-    const problem sizes = priced_sizes(p, &c->spec);
-    c->cost = c->blocks_per_sm ? price(&sizes, l, c) : 0;
-    c->clocks = c->blocks_per_sm ? price(p, l, c) : 0;
-}
-
 /* Whether a generic kernel of the problem's class can copy both operands 16 bytes at a time. */
 static int copies_both(int family, const problem *p)
 {
@@ -288,9 +192,59 @@ void plan_each(const problem *p, access_widths access, jg_form form, const limit
     }
 }
 
+/* --- the numeric class --- */
+
+/* Sums of `slices` slices are a class of their own only where generic kernels make them too, with whatever access. */
+static int class_exists(int family, const arch_tile *rows, int slices)
+{
+    const unsigned needed = family == FAMILY_MMA ? TILE_GENERIC | TILE_GENERIC_GATHER : TILE_GENERIC;
+    unsigned flags = 0;
+    for (const arch_tile *row = rows; row->tile.m; row++)
+        if (row->tile.slices == slices) flags |= row->flags;
+    return (flags & needed) == needed;
+}
+
+/* What stands for all sizes between two powers of two. */
+static int64_t middle_size(int64_t size)
+{
+    int64_t power = 1;
+    while (power < size) power *= 2;
+    return power < 4 ? power : power / 4 * 3;
+}
+
+typedef struct class_choice {
+    const arch *arch;
+    double cost;
+    int family, slices;
+} class_choice;
+
+static void keep_class(void *user, const plan *c, const char *reason)
+{
+    class_choice *ch = user;
+    if (reason[0] || (ch->slices && c->cost >= ch->cost) || !class_exists(ch->family, tiles_of(ch->family, ch->arch), c->spec.tile.slices)) return;
+    ch->cost = c->cost;
+    ch->slices = c->spec.tile.slices;
+}
+
+int plan_slices(const problem *p, const limits *l)
+{
+    const access_widths any = {16, 16, 1};
+    class_choice ch = {.arch = l->arch, .family = family_of(p, l->arch)};
+    problem q = *p;
+    if (problem_multiply_type(p) == JG_S8) return 0;
+    q.m = middle_size(p->m);
+    q.n = middle_size(p->n);
+    q.k = middle_size(p->k);
+    q.batch = 1;
+    q.dynamic = 0;
+    plan_each(&q, any, JG_FORM_SPECIALISED, l, keep_class, &ch);
+    return ch.slices;
+}
+
 typedef struct choice {
     plan best;
     int found;
+    int slices;              /* of the class; 0: any */
     char reasons[2048];
     size_t length;           /* of reasons */
 } choice;
@@ -298,6 +252,7 @@ typedef struct choice {
 static void keep_best(void *user, const plan *c, const char *reason)
 {
     choice *ch = user;
+    if (ch->slices && c->spec.tile.slices != ch->slices) return;
     if (reason[0]) {
         char name[KERNEL_NAME_BYTES];
         kernel_format_name(&c->spec, name);
@@ -320,6 +275,7 @@ jg_status plan_choose(const problem *p, access_widths access, jg_form form, cons
 {
     choice ch = {.found = 0, .reasons = ""};
     RETURN_IF_ERROR(check_family(p, l->arch));
+    ch.slices = plan_slices(p, l);
     plan_each(p, access, form, l, keep_best, &ch);
     if (!ch.found)
         return status_set(JG_ERR_UNSUPPORTED, "no plan for %lldx%lldx%lld is legal on sm_%d:%s", (long long)p->m, (long long)p->n,

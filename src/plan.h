@@ -34,6 +34,11 @@ access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, 
 /* Chooses the plan for a non-empty problem. form: GENERIC or SPECIALISED. Error: UNSUPPORTED, with each candidate's reason. */
 jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *limits, plan *out);
 
+/* Among how many slices of a block a problem's k is dealt out, which fixes the order in which it is summed: a matter of the problem
+ * and the device alone, not of access, form or batch. It goes by sizes as rough as powers of two, so that one that changes mostly
+ * keeps its own. 0: any, as sums of integers are exact. */
+int plan_slices(const problem *p, const limits *limits);
+
 /* How many times as fast as the generic kernel the problem's own is estimated to be, from their plans; 1 if `own` is generic
  * itself or k is 0. At least 0.9. */
 double plan_gain(const plan *generic, const plan *own);

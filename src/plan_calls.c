@@ -86,11 +86,12 @@ void jg_plan_destroy(jg_plan *pl)
 }
 
 /* With what changes numbers beside the order of additions. */
-static void describe_numerics(int family, jg_type multiply, unsigned math, jg_plan_details *out)
+static void describe_numerics(int family, jg_type multiply, unsigned math, int slices, jg_plan_details *out)
 {
-    size_t n = 0;
-    text_append(out->numeric_class, sizeof out->numeric_class, &n, "%s%s%s", family_numeric_class(family, multiply == JG_S8, math),
-                math & JG_MATH_FLUSH ? " flush" : "", math & JG_MATH_SANITIZE ? " sanitize" : "");
+    family_numeric_class(family, multiply == JG_S8, math, slices, out->numeric_class, sizeof out->numeric_class);
+    size_t n = strlen(out->numeric_class);
+    text_append(out->numeric_class, sizeof out->numeric_class, &n, "%s%s", math & JG_MATH_FLUSH ? " flush" : "",
+                math & JG_MATH_SANITIZE ? " sanitize" : "");
 }
 
 static void describe_kernel(const binding *d, const limits *l, jg_plan_details *out)
@@ -100,7 +101,7 @@ static void describe_kernel(const binding *d, const limits *l, jg_plan_details *
     int by_shared;
     kernel_format_name(&c->spec, out->kernel);
     snprintf(out->family, sizeof out->family, "%s", family_name(c->spec.family));
-    describe_numerics(c->spec.family, kernel_multiply_type(&c->spec), c->spec.math, out);
+    describe_numerics(c->spec.family, kernel_multiply_type(&c->spec), c->spec.math, t->slices, out);
     out->form = (jg_form)c->spec.form;
     out->arch = c->spec.arch;
     out->tile_m = t->m;
@@ -130,7 +131,7 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     } else {
         snprintf(out->kernel, sizeof out->kernel, "cpu");
         snprintf(out->family, sizeof out->family, "cpu");
-        describe_numerics(FAMILY_SIMT, problem_multiply_type(&pl->problem), pl->problem.math, out);
+        describe_numerics(FAMILY_SIMT, problem_multiply_type(&pl->problem), pl->problem.math, 1, out);
     }
     return JG_OK;
 }
@@ -139,11 +140,13 @@ typedef struct explanation {
     char *text;
     size_t size, length;
     const plan *best;
+    int slices; /* of the numeric class; 0: any */
 } explanation;
 
 static void list_candidate(void *user, const plan *c, const char *reason)
 {
     explanation *e = user;
+    if (e->slices && c->spec.tile.slices != e->slices) return;
     char name[KERNEL_NAME_BYTES], best[KERNEL_NAME_BYTES];
     kernel_format_name(&c->spec, name);
     kernel_format_name(&e->best->spec, best);
@@ -192,6 +195,7 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
                     name, (long long)best.grid_x, (long long)best.grid_y, best.threads, best.shared_bytes, best.registers,
                     best.blocks_per_sm, best.waves);
         e.best = &best;
+        e.slices = plan_slices(&p, &c->device.limits);
         plan_each(&p, access, form, &c->device.limits, list_candidate, &e);
         explain_gain(&e, &p, access, &c->device.limits);
     }

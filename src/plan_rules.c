@@ -50,6 +50,15 @@ static int tile_divides(const situation *s)
     return 1;
 }
 
+static int slices_keep_order(const situation *s)
+{
+    const kernel_spec *k = &s->c->spec;
+    if (k->tile.slices > 1 && (k->math & MATH_MODE) == JG_MATH_STRICT) REFUSE("strict sums are in ascending k, not of %d slices", k->tile.slices);
+    if (k->tile.slices > 1 && k->family == FAMILY_SIMT && k->type_a != JG_F32)
+        REFUSE("narrow types on CUDA cores have one slice, not %d", k->tile.slices);
+    return 1;
+}
+
 static int thread_tile_fits_type(const situation *s)
 {
     const kernel_spec *k = &s->c->spec;
@@ -106,7 +115,7 @@ static int grid_fits(const situation *s)
 int plan_is_legal(const problem *p, const limits *l, const plan *c, int smallest_shared, char *reason, size_t size)
 {
     static int (*const rules[])(const situation *) = {
-        family_exists, tile_divides,     thread_tile_fits_type, threads_fit,
+        family_exists, tile_divides, slices_keep_order, thread_tile_fits_type, threads_fit,
         registers_fit, shared_memory_fits, shared_memory_leaves_no_sm_idle, a_block_fits, grid_fits,
     };
     const situation s = {p, l, c, smallest_shared, reason, size};

@@ -381,21 +381,25 @@ static void test_numeric_classes(void **state)
     static const struct {
         int family, integer;
         unsigned math;
+        int slices;
         const char *name;
     } rows[] = {
-        {FAMILY_SIMT, 0, JG_MATH_DEFAULT, "fma.f32 ascending-k split1"},
-        {FAMILY_SIMT, 0, JG_MATH_STRICT, "mul+add.f32 ascending-k split1"},
-        {FAMILY_MMA, 0, JG_MATH_DEFAULT, "mma.m16n8k16.f32 ascending-k split1"},
-        {FAMILY_MMA, 0, JG_MATH_F16, "mma.m16n8k16.f16 ascending-k split1"},
-        {FAMILY_TF32, 0, JG_MATH_TF32, "mma.m16n8k8.tf32 ascending-k split1"},
-        {FAMILY_TF32, 0, JG_MATH_F32_3XTF32, "mma.m16n8k8.3xtf32 ascending-k split1"},
-        {FAMILY_MMA, 1, JG_MATH_DEFAULT, "exact.s32"},
-        {FAMILY_SIMT, 1, JG_MATH_DEFAULT, "exact.s32"},
-        {FAMILY_SIMT, 1, JG_MATH_STRICT, "exact.s32"},
+        {FAMILY_SIMT, 0, JG_MATH_DEFAULT, 1, "fma.f32 ascending-k split1"},
+        {FAMILY_SIMT, 0, JG_MATH_DEFAULT, 16, "fma.f32 ascending-k split16"},
+        {FAMILY_SIMT, 0, JG_MATH_STRICT, 1, "mul+add.f32 ascending-k split1"},
+        {FAMILY_MMA, 0, JG_MATH_DEFAULT, 1, "mma.m16n8k16.f32 ascending-k split1"},
+        {FAMILY_MMA, 0, JG_MATH_F16, 4, "mma.m16n8k16.f16 ascending-k split4"},
+        {FAMILY_TF32, 0, JG_MATH_TF32, 1, "mma.m16n8k8.tf32 ascending-k split1"},
+        {FAMILY_TF32, 0, JG_MATH_F32_3XTF32, 2, "mma.m16n8k8.3xtf32 ascending-k split2"},
+        {FAMILY_MMA, 1, JG_MATH_DEFAULT, 1, "exact.s32"},
+        {FAMILY_MMA, 1, JG_MATH_DEFAULT, 8, "exact.s32"},
+        {FAMILY_SIMT, 1, JG_MATH_DEFAULT, 1, "exact.s32"},
+        {FAMILY_SIMT, 1, JG_MATH_STRICT, 1, "exact.s32"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_string_equal(family_numeric_class(rows[i].family, rows[i].integer, rows[i].math), rows[i].name);
-        assert_true(strlen(rows[i].name) < sizeof((jg_plan_details *)0)->numeric_class);
+        char text[sizeof((jg_plan_details *)0)->numeric_class];
+        family_numeric_class(rows[i].family, rows[i].integer, rows[i].math, rows[i].slices, text, sizeof text);
+        assert_string_equal(text, rows[i].name);
         for (size_t j = 0; j < i && !rows[i].integer; j++) assert_string_not_equal(rows[i].name, rows[j].name);
     }
 }
