@@ -36,7 +36,8 @@ static int tile_divides(const situation *s)
 {
     const tile *t = &s->c->spec.tile;
     const int mma = s->c->spec.family == FAMILY_MMA;
-    const int steps = s->c->spec.family == FAMILY_SIMT ? 1 : s->c->spec.family == FAMILY_TF32 ? 8 : kernel_multiply_type(&s->c->spec) == JG_S8 ? 32 : 16;
+    const int simt = s->c->spec.family == FAMILY_SIMT;
+    const int steps = simt ? 1 : !mma ? 8 : kernel_multiply_type(&s->c->spec) == JG_S8 ? 32 : 16; /* of k, of one instruction */
     if (t->m % t->warp_m || t->n % t->warp_n)
         REFUSE("a %dx%d tile does not divide into %dx%d parts", t->m, t->n, t->warp_m, t->warp_n);
     if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % steps))
@@ -45,7 +46,7 @@ static int tile_divides(const situation *s)
         REFUSE("a warp tile of %dx%dx%d is not made of 16x8x8 steps", t->warp_m, t->warp_n, t->k);
     if (s->c->spec.family == FAMILY_SIMT && (t->warp_m % 4 || t->warp_n % 4 || t->k % 4))
         REFUSE("a thread tile of %dx%dx%d is not made of 4x4x4 groups", t->warp_m, t->warp_n, t->k);
-    if (t->slices < 1 || t->k % (t->slices * steps)) REFUSE("%d slices do not divide a k step of %d", t->slices, t->k);
+    if (t->k % (t->slices * steps)) REFUSE("%d slices do not divide a k step of %d", t->slices, t->k);
     if (t->stages < 2) REFUSE("%d stage cannot be filled while it is read", t->stages);
     return 1;
 }

@@ -108,8 +108,6 @@ static void test_legality_rules(void **state)
     expect_refusal(&p, &orin, bad, "4x4x4");
     bad = c, bad.spec.tile.slices = 4; /* two steps of 16 */
     expect_refusal(&p, &orin, bad, "4 slices do not divide");
-    bad = c, bad.spec.tile.slices = 0;
-    expect_refusal(&p, &orin, bad, "0 slices");
     bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){64, 64, 16, 4, 4, 2, 2};
     expect_refusal(&p, &orin, bad, "narrow types on CUDA cores");
     bad.spec.type_a = bad.spec.type_b = JG_F32;
