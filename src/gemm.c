@@ -123,14 +123,11 @@ typedef struct choice {
 
 static jg_status make_plans(jg_context *c, const problem_key *key, choice *ch)
 {
-    const jg_form first = gemm_planned_form(&key->problem);
-    status_text before;
-    RETURN_IF_ERROR(plan_choose(&key->problem, key->access, first, &c->device.limits, &ch->own));
-    if (first == JG_FORM_GENERIC || key->problem.form != JG_FORM_AUTO) return JG_OK;
-    status_save(&before);
-    ch->has_generic = plan_choose(&key->problem, key->access, JG_FORM_GENERIC, &c->device.limits, &ch->generic) == JG_OK;
-    if (!ch->has_generic) status_restore(&before);
-    return JG_OK;
+    const problem *p = &key->problem;
+    const limits *l = &c->device.limits;
+    const jg_form first = gemm_planned_form(p);
+    if (first == JG_FORM_GENERIC || p->form != JG_FORM_AUTO) return plan_choose(p, key->access, first, l, &ch->own);
+    return plan_choose_both(p, key->access, l, &ch->own, &ch->generic, &ch->has_generic);
 }
 
 /* Takes what is loaded: its own kernel, else a generic one. Touches neither device nor files. */

@@ -132,8 +132,7 @@ size_t kernel_render_defines(const kernel_spec *s, char *text, size_t size)
 
 jg_type kernel_multiply_type(const kernel_spec *s)
 {
-    const problem p = {.type_a = s->type_a, .type_b = s->type_b};
-    return problem_multiply_type(&p);
+    return type_multiplied((jg_type)s->type_a, (jg_type)s->type_b);
 }
 
 int kernel_threads(const kernel_spec *s)

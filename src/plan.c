@@ -75,8 +75,8 @@ static tile tile_for(int family, const problem *p, const arch_tile *row)
     return t;
 }
 
-/* What is the same for both forms. */
-static kernel_spec base_spec(int family, int number, const problem *p, jg_form form, const arch_tile *row)
+/* What is the same for both forms, but for the tile. */
+static kernel_spec base_spec(int family, int number, const problem *p, jg_form form)
 {
     kernel_spec s;
     memset(&s, 0, sizeof s);
@@ -86,14 +86,13 @@ static kernel_spec base_spec(int family, int number, const problem *p, jg_form f
     s.type_a = p->type_a;
     s.type_b = p->type_b;
     s.math = p->math;
-    s.tile = tile_for(family, p, row);
     return s;
 }
 
 /* What the generic kernels of a family leave to the launch. vector: one that copies 16 bytes at a time. */
-static kernel_spec generic_spec(int family, int number, const problem *p, const arch_tile *row, int vector)
+static kernel_spec generic_spec(int family, int number, const problem *p, int vector)
 {
-    kernel_spec s = base_spec(family, number, p, JG_FORM_GENERIC, row);
+    kernel_spec s = base_spec(family, number, p, JG_FORM_GENERIC);
     s.fusion = SPEC_FUSION_ARGUMENT;
     s.vec_c = SPEC_ARGUMENT;
     if (family == FAMILY_MMA && vector) {
@@ -129,9 +128,9 @@ static uint8_t copy_width(int family, const problem *p, int operand_b, uint8_t a
     return access == 16 && is_contiguous_along_k(p, operand_b) ? SPEC_GATHER_WIDE : SPEC_GATHER;
 }
 
-static kernel_spec specialised_spec(int family, int number, const problem *p, access_widths access, const arch_tile *row)
+static kernel_spec specialised_spec(int family, int number, const problem *p, access_widths access)
 {
-    kernel_spec s = base_spec(family, number, p, JG_FORM_SPECIALISED, row);
+    kernel_spec s = base_spec(family, number, p, JG_FORM_SPECIALISED);
     s.fusion = kernel_fusion(p);
     s.trans_a = p->op_a == JG_T;
     s.trans_b = p->op_b == JG_T;
@@ -155,41 +154,47 @@ static int copies_both(int family, const problem *p)
     return family == FAMILY_MMA && copies(p, 0) && copies(p, 1);
 }
 
-/* The kernel a table row stands for, or 0 if the row is not for this form and access. */
-static int candidate_spec(const problem *p, access_widths access, jg_form form, const arch *a, const arch_tile *row, kernel_spec *spec)
+/* What all candidates are but for their tile, and which flag their rows must have; 0: none. */
+static kernel_spec candidate_spec(const problem *p, access_widths access, jg_form form, const arch *a, unsigned *needed)
 {
     const int family = family_of(p, a);
-    if (form == JG_FORM_SPECIALISED) {
-        *spec = specialised_spec(family, a->number, p, access, row);
-        return 1;
-    }
     const int vector = copies_both(family, p) && access.a == 16 && access.b == 16;
-    const unsigned needed = family == FAMILY_MMA && !vector ? TILE_GENERIC_GATHER : TILE_GENERIC;
-    *spec = generic_spec(family, a->number, p, row, vector);
-    return (row->flags & needed) != 0;
+    *needed = form == JG_FORM_SPECIALISED ? 0 : family == FAMILY_MMA && !vector ? TILE_GENERIC_GATHER : TILE_GENERIC;
+    return form == JG_FORM_SPECIALISED ? specialised_spec(family, a->number, p, access) : generic_spec(family, a->number, p, vector);
+}
+
+/* Shows the candidates of so many slices, 0: all. with_reasons: in words, which takes far longer than the rest. */
+static void walk(const problem *p, access_widths access, jg_form form, const limits *l, int slices, int with_reasons, plan_visit visit,
+                 void *user)
+{
+    const arch *a = l->arch;
+    const int family = family_of(p, a);
+    int smallest_shared = l->shared_per_sm;
+    unsigned needed;
+    plan c;
+    memset(&c, 0, sizeof c);
+    c.access = access;
+    c.spec = candidate_spec(p, access, form, a, &needed);
+    for (const arch_tile *row = tiles_of(family, a); row && row->tile.m; row++) {
+        if ((row->flags & needed) != needed) continue;
+        c.spec.tile = tile_for(family, p, row);
+        int shared = kernel_shared_bytes(&c.spec);
+        if (shared < smallest_shared) smallest_shared = shared;
+    }
+    for (const arch_tile *row = tiles_of(family, a); row && row->tile.m; row++) {
+        if ((row->flags & needed) != needed || (slices && row->tile.slices != slices)) continue;
+        char reason[160];
+        reason[0] = '?';
+        c.spec.tile = tile_for(family, p, row);
+        plan_complete(p, l, &c);
+        if (plan_is_legal(p, l, &c, smallest_shared, reason, with_reasons ? sizeof reason : 0)) reason[0] = 0;
+        visit(user, &c, reason);
+    }
 }
 
 void plan_each(const problem *p, access_widths access, jg_form form, const limits *l, plan_visit visit, void *user)
 {
-    const arch *a = l->arch;
-    const arch_tile *rows = tiles_of(family_of(p, a), a);
-    int smallest_shared = l->shared_per_sm;
-    if (!rows) return;
-    plan c;
-    for (const arch_tile *row = rows; row->tile.m; row++) {
-        if (!candidate_spec(p, access, form, a, row, &c.spec)) continue;
-        int shared = kernel_shared_bytes(&c.spec);
-        if (shared < smallest_shared) smallest_shared = shared;
-    }
-    for (const arch_tile *row = rows; row->tile.m; row++) {
-        memset(&c, 0, sizeof c);
-        if (!candidate_spec(p, access, form, a, row, &c.spec)) continue;
-        char reason[160] = "";
-        c.access = access;
-        plan_complete(p, l, &c);
-        plan_is_legal(p, l, &c, smallest_shared, reason, sizeof reason);
-        visit(user, &c, reason);
-    }
+    walk(p, access, form, l, 0, 1, visit, user);
 }
 
 /* --- the numeric class --- */
@@ -237,30 +242,28 @@ int plan_slices(const problem *p, const limits *l)
     q.k = middle_size(p->k);
     q.batch = 1;
     q.dynamic = 0;
-    plan_each(&q, any, JG_FORM_SPECIALISED, l, keep_class, &ch);
+    walk(&q, any, JG_FORM_SPECIALISED, l, 0, 0, keep_class, &ch);
     return ch.slices;
 }
 
 typedef struct choice {
-    plan best;
+    plan *best;
     int found;
-    int slices;              /* of the class; 0: any */
-    char reasons[2048];
-    size_t length;           /* of reasons */
 } choice;
 
 static void keep_best(void *user, const plan *c, const char *reason)
 {
     choice *ch = user;
-    if (ch->slices && c->spec.tile.slices != ch->slices) return;
-    if (reason[0]) {
-        char name[KERNEL_NAME_BYTES];
-        kernel_format_name(&c->spec, name);
-        text_append(ch->reasons, sizeof ch->reasons, &ch->length, "\n  %s: %s", name, reason);
-    } else if (!ch->found || c->cost < ch->best.cost) {
-        ch->best = *c;
-        ch->found = 1;
-    }
+    if (reason[0] || (ch->found && c->cost >= ch->best->cost)) return;
+    *ch->best = *c;
+    ch->found = 1;
+}
+
+static int choose_in_class(const problem *p, access_widths access, jg_form form, const limits *l, int slices, plan *best)
+{
+    choice ch = {.best = best};
+    walk(p, access, form, l, slices, 0, keep_best, &ch);
+    return ch.found;
 }
 
 /* What only tensor cores do. */
@@ -271,16 +274,41 @@ static jg_status check_family(const problem *p, const arch *a)
                       problem_math_mode(p) == JG_MATH_TF32 ? "JG_MATH_TF32" : problem_math_mode(p) == JG_MATH_F16 ? "JG_MATH_F16" : "JG_MATH_F32_3XTF32");
 }
 
+typedef struct reasons {
+    char text[2048];
+    size_t length;
+} reasons;
+
+static void add_reason(void *user, const plan *c, const char *reason)
+{
+    reasons *r = user;
+    char name[KERNEL_NAME_BYTES];
+    kernel_format_name(&c->spec, name);
+    if (reason[0]) text_append(r->text, sizeof r->text, &r->length, "\n  %s: %s", name, reason);
+}
+
+static jg_status refuse(const problem *p, access_widths access, jg_form form, const limits *l, int slices)
+{
+    reasons r = {.length = 0};
+    walk(p, access, form, l, slices, 1, add_reason, &r);
+    return status_set(JG_ERR_UNSUPPORTED, "no plan for %lldx%lldx%lld is legal on sm_%d:%s", (long long)p->m, (long long)p->n,
+                      (long long)p->k, l->arch->number, r.text);
+}
+
 jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *l, plan *out)
 {
-    choice ch = {.found = 0, .reasons = ""};
     RETURN_IF_ERROR(check_family(p, l->arch));
-    ch.slices = plan_slices(p, l);
-    plan_each(p, access, form, l, keep_best, &ch);
-    if (!ch.found)
-        return status_set(JG_ERR_UNSUPPORTED, "no plan for %lldx%lldx%lld is legal on sm_%d:%s", (long long)p->m, (long long)p->n,
-                          (long long)p->k, l->arch->number, ch.reasons);
-    *out = ch.best;
+    const int slices = plan_slices(p, l);
+    return choose_in_class(p, access, form, l, slices, out) ? JG_OK : refuse(p, access, form, l, slices);
+}
+
+jg_status plan_choose_both(const problem *p, access_widths access, const limits *l, plan *own, plan *generic, int *has_generic)
+{
+    *has_generic = 0;
+    RETURN_IF_ERROR(check_family(p, l->arch));
+    const int slices = plan_slices(p, l);
+    if (!choose_in_class(p, access, JG_FORM_SPECIALISED, l, slices, own)) return refuse(p, access, JG_FORM_SPECIALISED, l, slices);
+    *has_generic = choose_in_class(p, access, JG_FORM_GENERIC, l, slices, generic);
     return JG_OK;
 }
 
@@ -335,7 +363,8 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
             if (family != FAMILY_MMA && variant > 0) break;
             if (family == FAMILY_MMA && vector && !copies_both(family, &p)) continue;
             if (!(row->flags & (vector ? TILE_GENERIC : TILE_GENERIC_GATHER))) continue;
-            plan c = {.spec = generic_spec(family, a->number, &p, row, vector)};
+            plan c = {.spec = generic_spec(family, a->number, &p, vector)};
+            c.spec.tile = tile_for(family, &p, row);
             char reason[160];
             c.spec.grouped = what->grouped;
             plan_complete(&p, l, &c);

@@ -34,6 +34,10 @@ access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, 
 /* Chooses the plan for a non-empty problem. form: GENERIC or SPECIALISED. Error: UNSUPPORTED, with each candidate's reason. */
 jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *limits, plan *out);
 
+/* The same for both forms at once, of one numeric class. Returns the status of the specialised one; *has_generic: whether there is
+ * a generic one. */
+jg_status plan_choose_both(const problem *p, access_widths access, const limits *limits, plan *own, plan *generic, int *has_generic);
+
 /* Among how many slices of a block a problem's k is dealt out, which fixes the order in which it is summed: a matter of the problem
  * and the device alone, not of access, form or batch. It goes by sizes as rough as powers of two, so that one that changes mostly
  * keeps its own. 0: any, as sums of integers are exact. */
@@ -53,7 +57,7 @@ void plan_each(const problem *p, access_widths access, jg_form form, const limit
 /* Fills in what follows from candidate->spec and the problem: grid, resources, occupancy, cost. */
 void plan_complete(const problem *p, const limits *limits, plan *candidate);
 
-/* Checks the legality rules one by one; on failure writes the first broken one's reason and returns 0.
+/* Checks the legality rules one by one; on failure writes the first broken one's reason, if size is not 0, and returns 0.
  * smallest_shared: the least shared memory any candidate needs (for the occupancy rule). */
 int plan_is_legal(const problem *p, const limits *limits, const plan *candidate, int smallest_shared, char *reason, size_t size);
 

@@ -50,10 +50,9 @@ static int64_t power_of_two_from(int64_t size)
 
 /* The sizes that a kernel is priced for. Of a dimension that it leaves to the launch, the next power of two: so that a size
  * that changes chooses among few kernels, at most one for each power. */
-static problem priced_sizes(const problem *p, const kernel_spec *s)
+static problem priced_sizes(const problem *p)
 {
     problem q = *p;
-    if (s->form != JG_FORM_SPECIALISED) return q;
     if (p->dynamic & JG_DYNAMIC_M) q.m = power_of_two_from(p->m);
     if (p->dynamic & JG_DYNAMIC_N) q.n = power_of_two_from(p->n);
     if (p->dynamic & JG_DYNAMIC_K) q.k = power_of_two_from(p->k);
@@ -92,7 +91,8 @@ void plan_complete(const problem *p, const limits *l, plan *c)
     c->grid_y = p->batch < MAX_GRID_Y ? p->batch : MAX_GRID_Y;
     c->waves = c->blocks_per_sm ? (double)c->grid_x * (double)p->batch / ((double)c->blocks_per_sm * l->sm_count) : 0;
     c->steps = ceil_div(p->k, c->spec.tile.k);
-    const problem sizes = priced_sizes(p, &c->spec);
-    c->cost = c->blocks_per_sm ? price(&sizes, l, c) : 0;
-    c->clocks = c->blocks_per_sm ? price(p, l, c) : 0;
+    c->cost = c->clocks = c->blocks_per_sm ? price(p, l, c) : 0;
+    if (c->spec.form != JG_FORM_SPECIALISED || !p->dynamic || !c->blocks_per_sm) return;
+    const problem sizes = priced_sizes(p);
+    c->cost = price(&sizes, l, c);
 }

@@ -21,7 +21,7 @@ typedef struct situation {
 
 #define REFUSE(...)                                       \
     do {                                                  \
-        snprintf(s->reason, s->size, __VA_ARGS__);        \
+        if (s->size) snprintf(s->reason, s->size, __VA_ARGS__); \
         return 0;                                         \
     } while (0)
 
@@ -94,8 +94,9 @@ static int shared_memory_leaves_no_sm_idle(const situation *s)
     int by_shared, small_by_shared;
     const int warps = (s->c->threads + 31) / 32;
     plan_occupancy(s->l, s->c->threads, s->c->registers, s->c->shared_bytes, &by_shared);
+    if (by_shared * warps >= SCHEDULERS) return 1;
     plan_occupancy(s->l, s->c->threads, s->c->registers, s->smallest_shared, &small_by_shared);
-    if (by_shared * warps < SCHEDULERS && small_by_shared * warps >= SCHEDULERS)
+    if (small_by_shared * warps >= SCHEDULERS)
         REFUSE("%d bytes of shared memory leave %d warps an SM, a smaller tile %d", s->c->shared_bytes, by_shared * warps,
                small_by_shared * warps);
     return 1;

@@ -71,6 +71,7 @@ jg_status problem_check_math(const problem *p);
 
 /* The type that A and B are multiplied in: f32, f16, bf16 or s8 (which stands for all integers of up to 8 bits). */
 jg_type problem_multiply_type(const problem *p);
+jg_type type_multiplied(jg_type a, jg_type b);
 /* Nonzero if an operand (type_a or type_b) is the weights of the other, which is f16 or bf16. */
 int problem_is_weights(const problem *p, int operand_b);
 /* Bytes of the smallest element of A, B and C. */
