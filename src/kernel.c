@@ -151,7 +151,8 @@ static int shared_bytes_simt(const kernel_spec *s)
 
 static int slabs_bytes(const kernel_spec *s)
 {
-    return kernel_threads(s) / 32 * 16 * (s->tile.warp_n + 4) * 4;
+    const int rows = s->tile.warp_m % 32 == 0 ? 32 : 16;
+    return kernel_threads(s) / 32 * rows * s->tile.warp_n * 4;
 }
 
 static int shared_bytes_mma(const kernel_spec *s)
@@ -180,13 +181,13 @@ static int converts(const kernel_spec *s)
     return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
 }
 
-/* What a step's operands take. Of tf32 fragments each f32 takes a register, and one more for its rest. */
+/* What a step's operands take; of mma the next step's too, where a stage has several for a slice. Of tf32 fragments each f32 takes a register, and one more for its rest. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
-    case FAMILY_MMA: return fragments + (converts(s) ? 16 : 0);
+    case FAMILY_MMA: return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0);
     case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
     default: return t->warp_m + t->warp_n + quads;
     }

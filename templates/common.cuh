@@ -105,6 +105,23 @@ struct jg_args {
 #define LDC args.ldc
 #endif
 
+// Whether tiles may stick out of a matrix.
+#ifdef JG_M
+#define EDGE_M (JG_M % JG_BM != 0)
+#else
+#define EDGE_M true
+#endif
+#ifdef JG_N
+#define EDGE_N (JG_N % JG_BN != 0)
+#else
+#define EDGE_N true
+#endif
+#ifdef JG_K
+#define EDGE_K (JG_K % JG_BK != 0)
+#else
+#define EDGE_K true
+#endif
+
 #ifdef JG_TRANS_A
 #define TRANS_A (JG_TRANS_A != 0)
 #define TRANS_B (JG_TRANS_B != 0)
@@ -122,9 +139,11 @@ struct jg_args {
 #ifdef JG_FUSION
 #define FUSION ((u32)JG_FUSION)
 static const int UNROLL_LONG = 16;  // of loops whose code is long where all is left to the launch; nvcc wants a constant, no macro
+static const int UNROLL_PLAIN = JG_FUSION & JG_FUSE_ANY ? 1 : 4;  // of loops whose code is long where much is fused in
 #else
 #define FUSION args.fusion
 static const int UNROLL_LONG = 1;
+static const int UNROLL_PLAIN = 1;
 #endif
 #define TYPE_C (FUSION >> JG_FUSE_TYPE_C_SHIFT & 15u)
 

@@ -110,7 +110,7 @@ __device__ __forceinline__ float fused(const jg_args &args, const output &out, u
 // Puts four neighbours of a row of C in place, those with column < n, in as few accesses as VECTOR_C allows.
 __device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at, u32 column, u32 bytes, const u32 *bits)
 {
-    const bool whole = VECTOR_C && column + 4 <= DIM_N;
+    const bool whole = VECTOR_C && (!EDGE_N || column + 4 <= DIM_N);
     if (bytes == 4) {
         u32 *p = (u32 *)c + at;
         if (whole) {

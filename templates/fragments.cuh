@@ -1,12 +1,14 @@
 // Shared by the families of warp tiles: a warp's sums lie in fragments of 16 x 8, as mma.sync leaves them, and go to C by way of
-// shared memory.
+// shared memory, where the slices' sums are added.
 
 #define WARPS_N (JG_BN / JG_WN)
-#define WARP_THREADS ((JG_BM / JG_WM) * WARPS_N * 32)
+#define TILE_WARPS ((JG_BM / JG_WM) * WARPS_N)  // of one slice: together they compute the block's tile
+#define WARP_THREADS (JG_SLICES * TILE_WARPS * 32)
 #define FRAGS_M (JG_WM / 16)
 #define FRAGS_N (JG_WN / 8)
-#define SLAB_ROW (JG_WN + 4)  // elements; padded against bank conflicts
-#define SLAB_BYTES (16 * SLAB_ROW * 4)
+#define SLAB_FRAGS (FRAGS_M % 2 == 0 ? 2 : 1)   // rows of fragments in a slab
+#define SLAB_BYTES (SLAB_FRAGS * 16 * JG_WN * 4)
+#define SLAB_QUADS (SLAB_BYTES / 16)
 
 // A fragment's registers: 4 sums, or with JG_MODE_F16 two pairs of f16.
 #if JG_MODE == JG_MODE_F16
@@ -30,13 +32,33 @@ __device__ __forceinline__ void neighbours(const reg_t (&fragment)[REGISTERS], i
 #endif
 }
 
-__device__ __forceinline__ void store_slab(u32 slab, const fragment_row &sums, u32 lane)
+// The warp's slice, and its number among the slice's warps.
+__device__ __forceinline__ u32 slice_of_warp()
+{
+    return JG_SLICES > 1 ? (threadIdx.x >> 5) / TILE_WARPS : 0;
+}
+
+__device__ __forceinline__ u32 place_of_warp()
+{
+    return JG_SLICES > 1 ? (threadIdx.x >> 5) % TILE_WARPS : threadIdx.x >> 5;
+}
+
+// Byte offset of four neighbours in a slab: XOR-swizzled, so that the four rows to which half a warp stores pairs lie in
+// different banks. JG_WN is a power of two.
+__device__ __forceinline__ u32 slab_at(u32 row, u32 quad)
+{
+    const u32 turn = JG_WN >= 32 ? (row & 3) * 2 : JG_WN == 16 ? (row >> 1 & 1) * 2 : 0;
+    return row * (JG_WN * 4) + (quad ^ turn) * 16;
+}
+
+// A row of fragments into rows row0 to row0 + 15.
+__device__ __forceinline__ void store_slab(u32 slab, const fragment_row &sums, u32 row0, u32 lane)
 {
 #pragma unroll
     for (int j = 0; j < FRAGS_N; j++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const u32 at = slab + ((half * 8 + (lane >> 2)) * SLAB_ROW + j * 8 + (lane & 3) * 2) * 4;
+            const u32 at = slab + slab_at(row0 + half * 8 + (lane >> 2), j * 2 + (lane >> 1 & 1)) + (lane & 1) * 8;
             sum_t x, y;
             neighbours(sums[j], half, x, y);
 #if MULTIPLY == JG_TYPE_S8
@@ -56,39 +78,71 @@ __device__ __forceinline__ void load_slab(sum_t (&v)[4], u32 at)
 #endif
 }
 
-// The rows of a slab to C.
-__device__ __forceinline__ void store_rows(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 lane)
+// Four neighbours' sums. Those of the slices are added in the slices' order: in float32 with JG_MODE_F16 too.
+__device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 at)
+{
+    load_slab(v, at);
+#pragma unroll
+    for (u32 slice = 1; slice < JG_SLICES; slice++) {
+        sum_t more[4];
+        load_slab(more, at + slice * (TILE_WARPS * SLAB_BYTES));
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#if MULTIPLY == JG_TYPE_S8
+            v[i] += more[i];
+#else
+            v[i] = __fadd_rn(v[i], more[i]);
+#endif
+    }
+}
+
+// The rows of a slab to C, by the warps of all slices that have one for this place. slab: that of the first slice; thread: among
+// those warps' threads.
+__device__ __forceinline__ void store_rows(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 thread)
 {
     const bool plain = PLAIN_EPILOGUE;
-#pragma unroll 1
-    for (u32 quad = lane; quad < 16 * JG_WN / 4; quad += 32) {
+#pragma unroll UNROLL_PLAIN
+    for (u32 base = 0; base < SLAB_QUADS; base += JG_SLICES * 32) {
+        const u32 quad = base + thread;
+        if (SLAB_QUADS % (JG_SLICES * 32) != 0 && quad >= SLAB_QUADS) break;
         const u32 row = quad / (JG_WN / 4), column = quad % (JG_WN / 4) * 4;
         sum_t v[4];
-        load_slab(v, slab + (row * SLAB_ROW + column) * 4);
-        if (row0 + row >= DIM_M) continue;
+        load_sums(v, slab + slab_at(row, column / 4));
+        if (EDGE_M && row0 + row >= DIM_M) continue;
         if (plain) store_plain(args, out, row0 + row, column0 + column, v);
         else store_fused(args, out, row0 + row, column0 + column, v);
     }
 }
 
-// Writes a warp's sums to C, 16 rows at a time: so a row's neighbours are stored together, and the many cases of an element's
-// way to C are compiled once a slab, not once a fragment. Where all cases are left to the launch they are compiled once: the
-// slabs take turns in one set of registers.
+// Between a slab's writing and its reading: by the same warp, or with slices by others.
+__device__ __forceinline__ void sync_slabs()
+{
+    if (JG_SLICES > 1) __syncthreads();
+    else __syncwarp();
+}
+
+// Writes a warp's sums to C, one or two rows of fragments at a time: so a row's neighbours are stored together, and the many
+// cases of an element's way to C are compiled once a slab, not once a fragment. Where all cases are left to the launch they are
+// compiled once: the slabs take turns in one set of registers. slab: this warp's, SLAB_BYTES after that of the warp before.
 __device__ __forceinline__ void write_back(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M], u32 row0,
                                            u32 column0, u32 slab, u32 lane)
 {
+    const u32 slice = slice_of_warp();
     __syncthreads();  // the slabs lie where other warps may still read tiles
 #pragma unroll UNROLL_LONG
-    for (u32 i = 0; i < FRAGS_M; i++) {
-        fragment_row turn;
+    for (u32 i = 0; i < FRAGS_M; i += SLAB_FRAGS) {
+        if (i > 0) sync_slabs();
 #pragma unroll
-        for (u32 x = 0; x < FRAGS_M; x++)
+        for (u32 part = 0; part < SLAB_FRAGS; part++) {
+            fragment_row turn;
 #pragma unroll
-            for (u32 j = 0; j < FRAGS_N * REGISTERS; j++)
-                if (x == i) turn[j / REGISTERS][j % REGISTERS] = sums[x][j / REGISTERS][j % REGISTERS];
-        store_slab(slab, turn, lane);
-        __syncwarp();
-        store_rows(args, out, row0 + i * 16, column0, slab, lane);
-        __syncwarp();
+            for (u32 x = part; x < FRAGS_M; x += SLAB_FRAGS)
+#pragma unroll
+                for (u32 j = 0; j < FRAGS_N * REGISTERS; j++)
+                    if (x == i + part) turn[j / REGISTERS][j % REGISTERS] = sums[x][j / REGISTERS][j % REGISTERS];
+            store_slab(slab, turn, part * 16, lane);
+        }
+        sync_slabs();
+        store_rows(args, out, row0 + i * 16, column0, slab - slice * (TILE_WARPS * SLAB_BYTES), slice * 32 + lane);
     }
 }

@@ -12,8 +12,10 @@
 // aligned, or 8-bit ones not contiguous along k, are gathered: read through registers, by any strides, into the k-major
 // layout; there the transposition can be a launch argument.
 //
-// The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family give
-// the same bits.
+// The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family and of as
+// many slices give the same bits. With JG_SLICES = S, step t from the start of k is for slice t mod S.
+//
+// A warp reads the next step's fragments before it multiplies this one's, across the barrier between stages too.
 
 #define THREADS WARP_THREADS
 #define ELEMENT_BYTES (MULTIPLY == JG_TYPE_S8 ? 1 : 2)  // in shared memory
@@ -22,6 +24,8 @@
 #define STAGE_A_BYTES (JG_BM * JG_BK * ELEMENT_BYTES)
 #define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
+#define RING_BYTES (JG_STAGES * STAGE_BYTES)
+#define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
 
 // Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag.
 #if JG_VEC_A <= 3
@@ -97,15 +101,22 @@ __device__ __forceinline__ void mma(reg_t (&d)[REGISTERS], const u32 (&a)[4], u3
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The swizzle: what the numbers of a row's chunks are XORed with. Every 16 rows it is the same again.
+template <int CHUNKS>
+__device__ __forceinline__ u32 turn_of(u32 row)
+{
+    return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
+}
+
 // Byte offset of a chunk in a shared tile of CHUNKS chunks a row.
 template <int CHUNKS>
 __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk)
 {
-    const u32 turn = CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
-    return (row * CHUNKS + (chunk ^ turn)) * 16;
+    return (row * CHUNKS + (chunk ^ turn_of<CHUNKS>(row))) * 16;
 }
 
-// Copies one chunk, of which the first `valid` elements exist, and zero-fills the rest.
+// Copies one chunk, of which the first `valid` elements exist, and zero-fills the rest. What does not exist is not read, so
+// `global` may lie outside the operand then.
 template <int VEC>
 __device__ __forceinline__ void copy_chunk(u32 shared, const u8 *global, u32 valid)
 {
@@ -113,7 +124,7 @@ __device__ __forceinline__ void copy_chunk(u32 shared, const u8 *global, u32 val
 #pragma unroll
     for (u32 i = 0; i < 16; i += VEC) {
         const u32 have = bytes <= i ? 0 : bytes - i < VEC ? bytes - i : VEC;
-        cp_async<VEC>(shared + i, have ? global + i : global, have);
+        cp_async<VEC>(shared + i, global + i, have);
     }
 }
 
@@ -170,67 +181,93 @@ __device__ __forceinline__ u32 valid_of(u32 at, u32 limit)
     return at >= limit ? 0 : limit - at < CHUNK ? limit - at : CHUNK;
 }
 
+// Copied operands. A stage has so many chunks a row, and a thread copies every THREADS-th chunk of it: always the same chunk
+// of a row, of rows ROWS_APART apart. (Sizes of tiles and THREADS are powers of two.)
+#define PER_ROW (KMAJOR ? JG_BK / CHUNK : MN / CHUNK)
+#define ROWS_APART (THREADS / PER_ROW)
+
+// Where a thread's first chunk of the first stage comes from.
+template <int MN, bool KMAJOR>
+__device__ __forceinline__ const u8 *first_chunk(const u8 *global, i64 ld, u32 mn0)
+{
+    const u32 row = threadIdx.x / PER_ROW, inner = threadIdx.x % PER_ROW * CHUNK;
+    return global + (KMAJOR ? (mn0 + row) * ld + inner : row * ld + mn0 + inner) * ELEMENT_BYTES;
+}
+
+// Copies a thread's chunks of a stage. from: its first one; mn_left, k_left: what there is of the operand from the stage's
+// corner on.
+template <int MN, int VEC, bool KMAJOR, bool EDGE_MN>
+__device__ __forceinline__ void copy_operand(u32 shared, const u8 *from, i64 ld, u32 mn_left, u32 k_left)
+{
+    const u32 rows = KMAJOR ? MN : JG_BK;
+    const bool edge_outer = KMAJOR ? EDGE_MN : EDGE_K, edge_inner = KMAJOR ? EDGE_K : EDGE_MN;
+    const u32 row0 = threadIdx.x / PER_ROW, chunk = threadIdx.x % PER_ROW;
+    const u32 inner = edge_inner ? valid_of(chunk * CHUNK, KMAJOR ? k_left : mn_left) : CHUNK;
+#pragma unroll
+    for (u32 i = 0; i < (rows + ROWS_APART - 1) / ROWS_APART; i++) {
+        const u32 row = row0 + i * ROWS_APART;
+        if (rows % ROWS_APART != 0 && row >= rows) break;
+        const u32 valid = !edge_outer || row < (KMAJOR ? mn_left : k_left) ? inner : 0;
+        copy_chunk<VEC <= 3 ? 4 : VEC>(shared + chunk_at<PER_ROW>(row, chunk), from + i * ROWS_APART * ld * ELEMENT_BYTES, valid);
+    }
+}
+
 // Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory.
-// k_contiguous: neighbours along k are neighbours in memory.
-template <int TYPE, bool WEIGHTS, int MN, int VEC, bool KMAJOR>
-__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const weights &w, i64 ld,
+// k_contiguous: neighbours along k are neighbours in memory. from: where a thread's first chunk of the stage comes from.
+template <int TYPE, bool WEIGHTS, int MN, int VEC, bool KMAJOR, bool EDGE_MN>
+__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const u8 *from, const weights &w, i64 ld,
                                              bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
 {
+    if (VEC > 3) {
+        copy_operand<MN, VEC, KMAJOR, EDGE_MN>(shared, from, ld, mn_limit - mn0, k_limit - k0);
+        return;
+    }
     const u32 chunks = MN * JG_BK / CHUNK;
 #pragma unroll
     for (u32 base = 0; base < chunks; base += THREADS) {
         const u32 i = base + threadIdx.x;
         if (chunks % THREADS != 0 && i >= chunks) break;
-        if (VEC <= 3) {
-            // Threads of a warp walk along what is contiguous.
-            const u32 row = k_contiguous ? i / (JG_BK / CHUNK) : i % MN;
-            const u32 chunk = k_contiguous ? i % (JG_BK / CHUNK) : i / MN;
-            const u32 mn = mn0 + row, k = k0 + chunk * CHUNK;
-            const u32 valid = mn < mn_limit ? valid_of(k, k_limit) : 0;
-            const i64 at = k_contiguous ? mn * ld + k : k * ld + mn;
-            gather_chunk<TYPE, WEIGHTS>(args, shared + chunk_at<JG_BK / CHUNK>(row, chunk), global, w, valid ? at : 0,
-                                        k_contiguous ? 1 : ld, wide && k_contiguous, mn, k, valid);
-        } else {
-            const u32 per_row = KMAJOR ? JG_BK / CHUNK : MN / CHUNK;
-            const u32 row = i / per_row, chunk = i % per_row;
-            const u32 outer = (KMAJOR ? mn0 : k0) + row, inner = (KMAJOR ? k0 : mn0) + chunk * CHUNK;
-            const u32 valid = outer < (KMAJOR ? mn_limit : k_limit) ? valid_of(inner, KMAJOR ? k_limit : mn_limit) : 0;
-            copy_chunk<VEC <= 3 ? 4 : VEC>(shared + chunk_at<per_row>(row, chunk),
-                                           valid ? global + (outer * ld + inner) * ELEMENT_BYTES : global, valid);
-        }
+        // Threads of a warp walk along what is contiguous.
+        const u32 row = k_contiguous ? i / (JG_BK / CHUNK) : i % MN;
+        const u32 chunk = k_contiguous ? i % (JG_BK / CHUNK) : i / MN;
+        const u32 mn = mn0 + row, k = k0 + chunk * CHUNK;
+        const u32 valid = mn < mn_limit ? valid_of(k, k_limit) : 0;
+        const i64 at = k_contiguous ? mn * ld + k : k * ld + mn;
+        gather_chunk<TYPE, WEIGHTS>(args, shared + chunk_at<JG_BK / CHUNK>(row, chunk), global, w, valid ? at : 0,
+                                    k_contiguous ? 1 : ld, wide && k_contiguous, mn, k, valid);
     }
 }
 
-// A's fragment for rows row0 .. row0+15 and the STEP values of k at step: lanes 0-7 and 8-15 address the upper and
-// lower rows of the first chunk of k, lanes 16-31 those of the second. (mn-major tiles are of 16-bit elements.)
-__device__ __forceinline__ void load_fragment_a(u32 (&r)[4], u32 shared, u32 row0, u32 step, u32 lane)
+// Where a lane reads its operand's fragments for ldmatrix: the byte offset in a stage of its row of the first fragment of its
+// slice's first step, and in that row its chunk, swizzled. Other steps and fragments are a constant number of rows or an XOR of
+// the chunk away.
+struct fragment_source {
+    u32 row, chunk;
+};
+
+// Of A: lanes 0-7 and 8-15 address the upper and lower rows of the first chunk of k, lanes 16-31 those of the second. Of B: two
+// chunks of k for the first eight columns, two for the others. mn-major tiles (of 16-bit elements) are read transposed, which
+// lets rows and chunks change places.
+template <int MN, bool KMAJOR, bool OPERAND_B>
+__device__ __forceinline__ fragment_source source_of_warp(u32 mn0, u32 slice, u32 lane)
 {
-    if (A_KMAJOR) ldmatrix(r, shared + chunk_at<JG_BK / CHUNK>(row0 + (lane & 15), step * 2 + (lane >> 4)));
-    else ldmatrix_trans(r, shared + chunk_at<JG_BM / 8>(step * 16 + (lane & 7) + (lane >> 4) * 8, row0 / 8 + (lane >> 3 & 1)));
+    const bool across = KMAJOR == OPERAND_B;
+    const u32 row = across ? (lane & 7) + (lane >> 4) * 8 : lane & 15, chunk = across ? lane >> 3 & 1 : lane >> 4;
+    fragment_source s;
+    s.row = ((KMAJOR ? mn0 : slice * 16) + row) * PER_ROW * 16;
+    s.chunk = (((KMAJOR ? slice * 2 : mn0 / 8) + chunk) ^ turn_of<PER_ROW>(row)) * 16;
+    return s;
 }
 
-// B's fragments for columns column0 .. +15: r[0], r[1] for the first eight, r[2], r[3] for the others.
-__device__ __forceinline__ void load_fragment_b(u32 (&r)[4], u32 shared, u32 column0, u32 step, u32 lane)
+// The fragment of 16 rows (columns) after 16 * i others, and of the slice's step `step` of a stage. Of B: r[0], r[1] for the
+// first eight columns, r[2], r[3] for the others.
+template <int MN, bool KMAJOR>
+__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const fragment_source &s, u32 i, u32 step)
 {
-    if (B_KMAJOR) ldmatrix(r, shared + chunk_at<JG_BK / CHUNK>(column0 + (lane & 7) + (lane >> 4) * 8, step * 2 + (lane >> 3 & 1)));
-    else ldmatrix_trans(r, shared + chunk_at<JG_BN / 8>(step * 16 + (lane & 15), column0 / 8 + (lane >> 4)));
-}
-
-__device__ __forceinline__ void multiply_stage(fragment_row (&sums)[FRAGS_M], u32 shared_a, u32 shared_b,
-                                               u32 warp_m, u32 warp_n, u32 lane)
-{
-#pragma unroll
-    for (u32 step = 0; step < JG_BK / STEP; step++) {
-        u32 a[FRAGS_M][4], b[FRAGS_N / 2][4];
-#pragma unroll
-        for (int i = 0; i < FRAGS_M; i++) load_fragment_a(a[i], shared_a, warp_m + i * 16, step, lane);
-#pragma unroll
-        for (int j = 0; j < FRAGS_N / 2; j++) load_fragment_b(b[j], shared_b, warp_n + j * 16, step, lane);
-#pragma unroll
-        for (int i = 0; i < FRAGS_M; i++)
-#pragma unroll
-            for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
-    }
+    const u32 rows = KMAJOR ? i * 16 : step * JG_SLICES * 16, turn = KMAJOR ? step * JG_SLICES * 32 : i * 32;
+    const u32 at = shared + s.row + rows * PER_ROW * 16 + (s.chunk ^ turn);
+    if (KMAJOR) ldmatrix(r, at);
+    else ldmatrix_trans(r, at);
 }
 
 // Computes the tile of block `block` of one item.
@@ -241,7 +278,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const u32 warp_m = warp / WARPS_N * JG_WM, warp_n = warp % WARPS_N * JG_WN;
+    const u32 warp_m = place_of_warp() / WARPS_N * JG_WM, warp_n = place_of_warp() % WARPS_N * JG_WN;
     const u8 *a = (const u8 *)args.a + bytes_of<JG_TYPE_A>(args.stride_a * item);
     const u8 *b = (const u8 *)args.b + bytes_of<JG_TYPE_B>(args.stride_b * item);
     const weights weights_a = weights_of_item(args, item, DIM_M), weights_b = weights_of_item(args, item, DIM_N);
@@ -257,26 +294,72 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
 
     if (args.alpha != 0.0f) {
         const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;
+        const u8 *from_a = first_chunk<JG_BM, A_KMAJOR>(a, LDA, m0), *from_b = first_chunk<JG_BN, B_KMAJOR>(b, LDB, n0);
+        u32 filling = shared;
+        // Stages are filled one after the other.
         auto load = [&](u32 step) {
-            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES, k0 = step * JG_BK;
+            const u32 stage = filling, k0 = step * JG_BK;
             if (step < steps) {
-                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR>(args, stage, a, weights_a, LDA, !TRANS_A, wide_a, m0, k0,
-                                                                             DIM_M, DIM_K);
-                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR>(args, stage + STAGE_A_BYTES, b, weights_b, LDB, TRANS_B,
-                                                                             wide_b, n0, k0, DIM_N, DIM_K);
+                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, from_a, weights_a, LDA, !TRANS_A,
+                                                                                     wide_a, m0, k0, DIM_M, DIM_K);
+                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, from_b, weights_b,
+                                                                                     LDB, TRANS_B, wide_b, n0, k0, DIM_N, DIM_K);
             }
             cp_async_commit();
+            from_a += A_KMAJOR ? JG_BK * ELEMENT_BYTES : LDA * (JG_BK * ELEMENT_BYTES);
+            from_b += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
+            filling = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES;
         };
+#pragma unroll UNROLL_LONG
         for (u32 step = 0; step < JG_STAGES - 1; step++) load(step);
-#pragma unroll 1
-        for (u32 step = 0; step < steps; step++) {
+
+        const fragment_source source_a = source_of_warp<JG_BM, A_KMAJOR, false>(warp_m, slice_of_warp(), lane);
+        const fragment_source source_b = source_of_warp<JG_BN, B_KMAJOR, true>(warp_n, slice_of_warp(), lane);
+        u32 fragments_a[2][FRAGS_M][4], fragments_b[2][FRAGS_N / 2][4];
+        u32 stage = shared;
+        auto fetch = [&](u32 step) {
+            u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
+#pragma unroll
+            for (u32 i = 0; i < FRAGS_M; i++) load_fragment<JG_BM, A_KMAJOR>(x[i], stage, source_a, i, step);
+#pragma unroll
+            for (u32 j = 0; j < FRAGS_N / 2; j++) load_fragment<JG_BN, B_KMAJOR>(y[j], stage + STAGE_A_BYTES, source_b, j, step);
+        };
+        auto multiply = [&](u32 step) {
+            const u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
+#pragma unroll
+            for (int i = 0; i < FRAGS_M; i++)
+#pragma unroll
+                for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+        };
+        auto await_stage = [&]() {
             cp_async_wait<JG_STAGES - 2>();
             __syncthreads();
-            load(step + JG_STAGES - 1);
-            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES;
-            multiply_stage(sums, stage, stage + STAGE_A_BYTES, warp_m, warp_n, lane);
+        };
+        auto next_stage = [&]() { stage = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES; };
+        if (STEPS > 1) {
+            await_stage();
+            fetch(0);
         }
-        cp_async_wait<0>();
+#pragma unroll 1
+        for (u32 step = 0; step < steps; step++) {
+            if (STEPS == 1) {
+                await_stage();
+                fetch(0);
+                next_stage();
+            }
+#pragma unroll
+            for (u32 t = 0; t < STEPS; t++) {
+                if (t + 1 < STEPS) {
+                    fetch(t + 1);
+                } else if (STEPS > 1 && step + 1 < steps) {
+                    next_stage();
+                    await_stage();
+                    fetch(0);
+                }
+                if (t == 0) load(step + JG_STAGES - 1);
+                multiply(t);
+            }
+        }
     }
 
     write_back(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + warp * SLAB_BYTES, lane);
