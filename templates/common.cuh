@@ -175,24 +175,20 @@ typedef float sum_t;
 #define JG_BITS(f) __float_as_uint(f)
 #define JG_FLOAT(u) __uint_as_float(u)
 
-// Tile coordinates of this block. Eight rows of tiles are walked column by column, so that blocks that
+// Tile coordinates of this block. Up to eight rows of tiles are walked column by column, so that blocks that
 // run together share panels of A and B in L2.
 __device__ __forceinline__ void tile_of_block(const jg_args &args, u32 block, u32 &tile_m, u32 &tile_n)
 {
     const u32 rows = (DIM_M + JG_BM - 1) / JG_BM, columns = (DIM_N + JG_BN - 1) / JG_BN;
+    if (rows <= 8) {
+        tile_n = block / rows;
+        tile_m = block - tile_n * rows;
+        return;
+    }
     const u32 group = 8 * columns;
     const u32 first = block / group * 8;
-    const u32 height = rows - first < 8 ? rows - first : 8;
+    const u32 height = rows % 8 == 0 || rows - first >= 8 ? 8 : rows - first;
     const u32 within = block % group;
     tile_m = first + within % height;
     tile_n = within / height;
 }
-
-// The items of the batch that this block's tile is computed for.
-#ifdef JG_SINGLE
-#define FIRST_ITEM 0u
-#define ITEMS 1u
-#else
-#define FIRST_ITEM blockIdx.y
-#define ITEMS args.batch
-#endif

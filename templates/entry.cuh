@@ -55,10 +55,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(c
 extern "C" __global__ void __launch_bounds__(THREADS, JG_MIN_BLOCKS) JG_KERNEL(const jg_args args)
 {
     extern __shared__ __align__(128) u8 buffer[];
-    for (u32 item = FIRST_ITEM; item < ITEMS; item += gridDim.y) {
+#ifdef JG_SINGLE
+    multiply_item(args, blockIdx.x, 0, buffer);
+#else
+    for (u32 item = blockIdx.y; item < args.batch; item += gridDim.y) {
         multiply_item(args, blockIdx.x, item, buffer);
         __syncthreads();  // the next item reuses the buffers
     }
+#endif
 }
 
 #endif

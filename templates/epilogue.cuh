@@ -178,7 +178,7 @@ __device__ __forceinline__ void store_plain(const jg_args &args, const output &o
     if (args.beta != 0.0f) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            if (column + i < DIM_N) bits[i] += ((const u32 *)out.c)[at + i];
+            if (!EDGE_N || column + i < DIM_N) bits[i] += ((const u32 *)out.c)[at + i];
     }
 #else
     float x[4];
@@ -187,7 +187,7 @@ __device__ __forceinline__ void store_plain(const jg_args &args, const output &o
         for (int i = 0; i < 4; i++) x[i] = __fmul_rn(args.alpha, sums[i]);
     } else {
 #pragma unroll
-        for (int i = 0; i < 4; i++) x[i] = column + i < DIM_N ? scaled(args, out.c, at + i, args.alpha, sums[i]) : 0.0f;
+        for (int i = 0; i < 4; i++) x[i] = !EDGE_N || column + i < DIM_N ? scaled(args, out.c, at + i, args.alpha, sums[i]) : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)

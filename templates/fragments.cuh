@@ -8,7 +8,6 @@
 #define FRAGS_N (JG_WN / 8)
 #define SLAB_FRAGS (FRAGS_M % 2 == 0 ? 2 : 1)   // rows of fragments in a slab
 #define SLAB_BYTES (SLAB_FRAGS * 16 * JG_WN * 4)
-#define SLAB_QUADS (SLAB_BYTES / 16)
 
 // A fragment's registers: 4 sums, or with JG_MODE_F16 two pairs of f16.
 #if JG_MODE == JG_MODE_F16
@@ -43,11 +42,14 @@ __device__ __forceinline__ u32 place_of_warp()
     return JG_SLICES > 1 ? (threadIdx.x >> 5) % TILE_WARPS : threadIdx.x >> 5;
 }
 
-// Byte offset of four neighbours in a slab: XOR-swizzled, so that the four rows to which half a warp stores pairs lie in
-// different banks. JG_WN is a power of two.
+// Byte offset of four neighbours in a slab: XOR-swizzled, so that there are no bank conflicts when half a warp stores pairs to
+// four rows, nor when a quarter loads four or eight neighbours each. JG_WN is a power of two.
 __device__ __forceinline__ u32 slab_at(u32 row, u32 quad)
 {
-    const u32 turn = JG_WN >= 32 ? (row & 3) * 2 : JG_WN == 16 ? (row >> 1 & 1) * 2 : 0;
+    const u32 turn = JG_WN >= 64   ? (row & 3) * 2 + (quad >> 3 & 1)
+                     : JG_WN == 32 ? (row & 3) * 2 + (row & 1)
+                     : JG_WN == 16 ? (row >> 1 & 1) * 3
+                                   : row >> 2 & 1;
     return row * (JG_WN * 4) + (quad ^ turn) * 16;
 }
 
@@ -79,8 +81,9 @@ __device__ __forceinline__ void load_slab(sum_t (&v)[4], u32 at)
 }
 
 // Four neighbours' sums. Those of the slices are added in the slices' order: in float32 with JG_MODE_F16 too.
-__device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 at)
+__device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 slab, u32 row, u32 column)
 {
+    const u32 at = slab + slab_at(row, column / 4);
     load_slab(v, at);
 #pragma unroll
     for (u32 slice = 1; slice < JG_SLICES; slice++) {
@@ -96,21 +99,48 @@ __device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 at)
     }
 }
 
+// Where it is known that C has 16-bit elements and ends in alpha and beta alone, a thread stores eight neighbours at once.
+#if defined(JG_FUSION) && !defined(JG_FLUSH) && !defined(JG_SANITIZE) && JG_WN >= 16
+#define EIGHT ((FUSION & JG_FUSE_ANY) == 0 && VECTOR_C && (TYPE_C == JG_TYPE_F16 || TYPE_C == JG_TYPE_BF16) && MULTIPLY != JG_TYPE_S8)
+#else
+#define EIGHT false
+#endif
+
+// Stores eight neighbours by the short way, if they are to be stored at once.
+__device__ __forceinline__ bool store_eight(const jg_args &args, const output &out, u32 row, u32 column, const sum_t (&low)[4],
+                                            const sum_t (&high)[4])
+{
+    u16 *p = (u16 *)out.c + (row * LDC + column);
+    if (args.beta != 0.0f || (EDGE_N && column + 8 > DIM_N) || ((i64)p & 15) != 0) return false;
+    u32 bits[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const float x = __fmul_rn(args.alpha, i < 4 ? low[i] : high[i - 4]);
+        bits[i] = TYPE_C == JG_TYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+    }
+    *(uint4 *)p = make_uint4(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16, bits[4] | bits[5] << 16, bits[6] | bits[7] << 16);
+    return true;
+}
+
 // The rows of a slab to C, by the warps of all slices that have one for this place. slab: that of the first slice; thread: among
 // those warps' threads.
 __device__ __forceinline__ void store_rows(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 thread)
 {
     const bool plain = PLAIN_EPILOGUE;
+    const u32 width = EIGHT ? 8 : 4, parts = SLAB_BYTES / 4 / width;
 #pragma unroll UNROLL_PLAIN
-    for (u32 base = 0; base < SLAB_QUADS; base += JG_SLICES * 32) {
-        const u32 quad = base + thread;
-        if (SLAB_QUADS % (JG_SLICES * 32) != 0 && quad >= SLAB_QUADS) break;
-        const u32 row = quad / (JG_WN / 4), column = quad % (JG_WN / 4) * 4;
-        sum_t v[4];
-        load_sums(v, slab + slab_at(row, column / 4));
+    for (u32 base = 0; base < parts; base += JG_SLICES * 32) {
+        const u32 part = base + thread;
+        if (parts % (JG_SLICES * 32) != 0 && part >= parts) break;
+        const u32 row = part / (JG_WN / width), column = part % (JG_WN / width) * width;
+        sum_t v[4], more[4];
+        load_sums(v, slab, row, column);
+        if (EIGHT) load_sums(more, slab, row, column + 4);
         if (EDGE_M && row0 + row >= DIM_M) continue;
+        if (EIGHT && store_eight(args, out, row0 + row, column0 + column, v, more)) continue;
         if (plain) store_plain(args, out, row0 + row, column0 + column, v);
         else store_fused(args, out, row0 + row, column0 + column, v);
+        if (EIGHT) store_plain(args, out, row0 + row, column0 + column + 4, more);
     }
 }
 
@@ -124,25 +154,27 @@ __device__ __forceinline__ void sync_slabs()
 // Writes a warp's sums to C, one or two rows of fragments at a time: so a row's neighbours are stored together, and the many
 // cases of an element's way to C are compiled once a slab, not once a fragment. Where all cases are left to the launch they are
 // compiled once: the slabs take turns in one set of registers. slab: this warp's, SLAB_BYTES after that of the warp before.
+// APART: the slabs do not lie where other warps may still read tiles.
+template <bool APART = false>
 __device__ __forceinline__ void write_back(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M], u32 row0,
                                            u32 column0, u32 slab, u32 lane)
 {
     const u32 slice = slice_of_warp();
-    __syncthreads();  // the slabs lie where other warps may still read tiles
+    if (!APART) __syncthreads();  // the slabs
 #pragma unroll UNROLL_LONG
-    for (u32 i = 0; i < FRAGS_M; i += SLAB_FRAGS) {
+    for (u32 i = 0; i < FRAGS_M / SLAB_FRAGS; i++) {
         if (i > 0) sync_slabs();
 #pragma unroll
         for (u32 part = 0; part < SLAB_FRAGS; part++) {
             fragment_row turn;
 #pragma unroll
-            for (u32 x = part; x < FRAGS_M; x += SLAB_FRAGS)
+            for (u32 x = 0; x < FRAGS_M / SLAB_FRAGS; x++)
 #pragma unroll
                 for (u32 j = 0; j < FRAGS_N * REGISTERS; j++)
-                    if (x == i + part) turn[j / REGISTERS][j % REGISTERS] = sums[x][j / REGISTERS][j % REGISTERS];
+                    if (x == i) turn[j / REGISTERS][j % REGISTERS] = sums[x * SLAB_FRAGS + part][j / REGISTERS][j % REGISTERS];
             store_slab(slab, turn, part * 16, lane);
         }
         sync_slabs();
-        store_rows(args, out, row0 + i * 16, column0, slab - slice * (TILE_WARPS * SLAB_BYTES), slice * 32 + lane);
+        store_rows(args, out, row0 + i * SLAB_FRAGS * 16, column0, slab - slice * (TILE_WARPS * SLAB_BYTES), slice * 32 + lane);
     }
 }

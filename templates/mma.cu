@@ -24,8 +24,21 @@
 #define STAGE_A_BYTES (JG_BM * JG_BK * ELEMENT_BYTES)
 #define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
-#define RING_BYTES (JG_STAGES * STAGE_BYTES)
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
+// Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
+#ifdef JG_K
+#define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
+#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES)
+#else
+#define STEPS_OF_K 0
+#define ALL_AT_ONCE false
+#endif
+#define STAGES (ALL_AT_ONCE ? STEPS_OF_K + 1 : JG_STAGES)  // in use, or in turn the next one
+#define SLABS_APART (ALL_AT_ONCE && (JG_STAGES - STEPS_OF_K) * STAGE_BYTES >= JG_SLICES * TILE_WARPS * SLAB_BYTES)
+#define SLABS_AT (SLABS_APART ? STEPS_OF_K * STAGE_BYTES : 0)
+#define RING_BYTES (STAGES * STAGE_BYTES)
+// A loop over few stages with few mma each goes without jumps.
+static const int UNROLL_STAGES = ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * FRAGS_M * FRAGS_N <= 64) ? 16 : 1;
 
 // Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag.
 #if JG_VEC_A <= 3
@@ -39,10 +52,13 @@
 #define B_KMAJOR (JG_TRANS_B != 0)
 #endif
 
-template <int BYTES>
+// WHOLE: all the bytes are there.
+template <int BYTES, bool WHOLE>
 __device__ __forceinline__ void cp_async(u32 shared, const void *global, u32 valid_bytes)
 {
-    if (BYTES == 16)
+    if (BYTES == 16 && WHOLE)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+    else if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(valid_bytes) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(global), "n"(BYTES), "r"(valid_bytes) : "memory");
@@ -117,14 +133,14 @@ __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk)
 
 // Copies one chunk, of which the first `valid` elements exist, and zero-fills the rest. What does not exist is not read, so
 // `global` may lie outside the operand then.
-template <int VEC>
+template <int VEC, bool WHOLE>
 __device__ __forceinline__ void copy_chunk(u32 shared, const u8 *global, u32 valid)
 {
     const u32 bytes = valid * ELEMENT_BYTES;
 #pragma unroll
     for (u32 i = 0; i < 16; i += VEC) {
         const u32 have = bytes <= i ? 0 : bytes - i < VEC ? bytes - i : VEC;
-        cp_async<VEC>(shared + i, global + i, have);
+        cp_async<VEC, WHOLE>(shared + i, global + i, have);
     }
 }
 
@@ -186,18 +202,25 @@ __device__ __forceinline__ u32 valid_of(u32 at, u32 limit)
 #define PER_ROW (KMAJOR ? JG_BK / CHUNK : MN / CHUNK)
 #define ROWS_APART (THREADS / PER_ROW)
 
-// Where a thread's first chunk of the first stage comes from.
+// A thread's first chunk of a stage: where it comes from, and its byte offset in the tile in shared memory.
+struct copy_source {
+    const u8 *from;
+    u32 at;
+};
+
 template <int MN, bool KMAJOR>
-__device__ __forceinline__ const u8 *first_chunk(const u8 *global, i64 ld, u32 mn0)
+__device__ __forceinline__ copy_source first_chunk(const u8 *global, i64 ld, u32 mn0)
 {
-    const u32 row = threadIdx.x / PER_ROW, inner = threadIdx.x % PER_ROW * CHUNK;
-    return global + (KMAJOR ? (mn0 + row) * ld + inner : row * ld + mn0 + inner) * ELEMENT_BYTES;
+    const u32 row = threadIdx.x / PER_ROW, chunk = threadIdx.x % PER_ROW, inner = chunk * CHUNK;
+    copy_source s;
+    s.from = global + (KMAJOR ? (mn0 + row) * ld + inner : row * ld + mn0 + inner) * ELEMENT_BYTES;
+    s.at = chunk_at<PER_ROW>(row, chunk);
+    return s;
 }
 
-// Copies a thread's chunks of a stage. from: its first one; mn_left, k_left: what there is of the operand from the stage's
-// corner on.
+// Copies a thread's chunks of a stage. mn_left, k_left: what there is of the operand from the stage's corner on.
 template <int MN, int VEC, bool KMAJOR, bool EDGE_MN>
-__device__ __forceinline__ void copy_operand(u32 shared, const u8 *from, i64 ld, u32 mn_left, u32 k_left)
+__device__ __forceinline__ void copy_operand(u32 shared, const copy_source &source, i64 ld, u32 mn_left, u32 k_left)
 {
     const u32 rows = KMAJOR ? MN : JG_BK;
     const bool edge_outer = KMAJOR ? EDGE_MN : EDGE_K, edge_inner = KMAJOR ? EDGE_K : EDGE_MN;
@@ -208,18 +231,20 @@ __device__ __forceinline__ void copy_operand(u32 shared, const u8 *from, i64 ld,
         const u32 row = row0 + i * ROWS_APART;
         if (rows % ROWS_APART != 0 && row >= rows) break;
         const u32 valid = !edge_outer || row < (KMAJOR ? mn_left : k_left) ? inner : 0;
-        copy_chunk<VEC <= 3 ? 4 : VEC>(shared + chunk_at<PER_ROW>(row, chunk), from + i * ROWS_APART * ld * ELEMENT_BYTES, valid);
+        // The swizzle comes round every eight rows.
+        const u32 at = ROWS_APART % 8 == 0 ? source.at + i * ROWS_APART * PER_ROW * 16 : chunk_at<PER_ROW>(row, chunk);
+        copy_chunk<VEC <= 3 ? 4 : VEC, !edge_outer && !edge_inner>(shared + at, source.from + i * ROWS_APART * ld * ELEMENT_BYTES, valid);
     }
 }
 
 // Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory.
-// k_contiguous: neighbours along k are neighbours in memory. from: where a thread's first chunk of the stage comes from.
+// k_contiguous: neighbours along k are neighbours in memory. source: of a copied operand.
 template <int TYPE, bool WEIGHTS, int MN, int VEC, bool KMAJOR, bool EDGE_MN>
-__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const u8 *from, const weights &w, i64 ld,
+__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const copy_source &source, const weights &w, i64 ld,
                                              bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
 {
     if (VEC > 3) {
-        copy_operand<MN, VEC, KMAJOR, EDGE_MN>(shared, from, ld, mn_limit - mn0, k_limit - k0);
+        copy_operand<MN, VEC, KMAJOR, EDGE_MN>(shared, source, ld, mn_limit - mn0, k_limit - k0);
         return;
     }
     const u32 chunks = MN * JG_BK / CHUNK;
@@ -238,36 +263,33 @@ __device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, co
     }
 }
 
-// Where a lane reads its operand's fragments for ldmatrix: the byte offset in a stage of its row of the first fragment of its
-// slice's first step, and in that row its chunk, swizzled. Other steps and fragments are a constant number of rows or an XOR of
-// the chunk away.
-struct fragment_source {
-    u32 row, chunk;
-};
+// Where a lane reads its operand's fragments for ldmatrix, as byte offsets in a stage: for a k-major tile one offset for each
+// step, 16 rows on being the next fragment, for an mn-major one (of 16-bit elements, read transposed) one for each fragment, a
+// step's rows on being the next step.
+#define SOURCES (KMAJOR ? STEPS : WMN / 16)
 
 // Of A: lanes 0-7 and 8-15 address the upper and lower rows of the first chunk of k, lanes 16-31 those of the second. Of B: two
-// chunks of k for the first eight columns, two for the others. mn-major tiles (of 16-bit elements) are read transposed, which
-// lets rows and chunks change places.
-template <int MN, bool KMAJOR, bool OPERAND_B>
-__device__ __forceinline__ fragment_source source_of_warp(u32 mn0, u32 slice, u32 lane)
+// chunks of k for the first eight columns, two for the others. Where tiles are mn-major, rows and chunks change places.
+template <int MN, int WMN, bool KMAJOR, bool OPERAND_B>
+__device__ __forceinline__ void find_fragments(u32 (&at)[SOURCES], u32 mn0, u32 slice, u32 lane)
 {
     const bool across = KMAJOR == OPERAND_B;
     const u32 row = across ? (lane & 7) + (lane >> 4) * 8 : lane & 15, chunk = across ? lane >> 3 & 1 : lane >> 4;
-    fragment_source s;
-    s.row = ((KMAJOR ? mn0 : slice * 16) + row) * PER_ROW * 16;
-    s.chunk = (((KMAJOR ? slice * 2 : mn0 / 8) + chunk) ^ turn_of<PER_ROW>(row)) * 16;
-    return s;
+    const u32 row0 = KMAJOR ? mn0 : slice * 16, chunk0 = KMAJOR ? slice * 2 : mn0 / 8;
+#pragma unroll
+    for (u32 i = 0; i < SOURCES; i++) {
+        const u32 turn = turn_of<PER_ROW>(row) ^ (KMAJOR ? i * JG_SLICES * 2 : i * 2);
+        at[i] = ((row0 + row) * PER_ROW + ((chunk0 + chunk) ^ turn)) * 16;
+    }
 }
 
-// The fragment of 16 rows (columns) after 16 * i others, and of the slice's step `step` of a stage. Of B: r[0], r[1] for the
-// first eight columns, r[2], r[3] for the others.
-template <int MN, bool KMAJOR>
-__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const fragment_source &s, u32 i, u32 step)
+// Fragment i of a warp, of the slice's step `step` of a stage. Of B: r[0], r[1] for the first eight columns, r[2], r[3] for the
+// others.
+template <int MN, int WMN, bool KMAJOR>
+__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const u32 (&at)[SOURCES], u32 i, u32 step)
 {
-    const u32 rows = KMAJOR ? i * 16 : step * JG_SLICES * 16, turn = KMAJOR ? step * JG_SLICES * 32 : i * 32;
-    const u32 at = shared + s.row + rows * PER_ROW * 16 + (s.chunk ^ turn);
-    if (KMAJOR) ldmatrix(r, at);
-    else ldmatrix_trans(r, at);
+    if (KMAJOR) ldmatrix(r, shared + at[step] + i * 16 * PER_ROW * 16);
+    else ldmatrix_trans(r, shared + at[i] + step * JG_SLICES * 16 * PER_ROW * 16);
 }
 
 // Computes the tile of block `block` of one item.
@@ -294,35 +316,36 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
 
     if (args.alpha != 0.0f) {
         const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;
-        const u8 *from_a = first_chunk<JG_BM, A_KMAJOR>(a, LDA, m0), *from_b = first_chunk<JG_BN, B_KMAJOR>(b, LDB, n0);
+        copy_source copy_a = first_chunk<JG_BM, A_KMAJOR>(a, LDA, m0), copy_b = first_chunk<JG_BN, B_KMAJOR>(b, LDB, n0);
         u32 filling = shared;
         // Stages are filled one after the other.
         auto load = [&](u32 step) {
             const u32 stage = filling, k0 = step * JG_BK;
             if (step < steps) {
-                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, from_a, weights_a, LDA, !TRANS_A,
+                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, copy_a, weights_a, LDA, !TRANS_A,
                                                                                      wide_a, m0, k0, DIM_M, DIM_K);
-                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, from_b, weights_b,
+                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, copy_b, weights_b,
                                                                                      LDB, TRANS_B, wide_b, n0, k0, DIM_N, DIM_K);
             }
             cp_async_commit();
-            from_a += A_KMAJOR ? JG_BK * ELEMENT_BYTES : LDA * (JG_BK * ELEMENT_BYTES);
-            from_b += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
+            copy_a.from += A_KMAJOR ? JG_BK * ELEMENT_BYTES : LDA * (JG_BK * ELEMENT_BYTES);
+            copy_b.from += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
             filling = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES;
         };
 #pragma unroll UNROLL_LONG
-        for (u32 step = 0; step < JG_STAGES - 1; step++) load(step);
+        for (u32 step = 0; step < STAGES - 1; step++) load(step);
 
-        const fragment_source source_a = source_of_warp<JG_BM, A_KMAJOR, false>(warp_m, slice_of_warp(), lane);
-        const fragment_source source_b = source_of_warp<JG_BN, B_KMAJOR, true>(warp_n, slice_of_warp(), lane);
+        u32 at_a[A_KMAJOR ? STEPS : FRAGS_M], at_b[B_KMAJOR ? STEPS : FRAGS_N / 2];
+        find_fragments<JG_BM, JG_WM, A_KMAJOR, false>(at_a, warp_m, slice_of_warp(), lane);
+        find_fragments<JG_BN, JG_WN, B_KMAJOR, true>(at_b, warp_n, slice_of_warp(), lane);
         u32 fragments_a[2][FRAGS_M][4], fragments_b[2][FRAGS_N / 2][4];
         u32 stage = shared;
         auto fetch = [&](u32 step) {
             u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
 #pragma unroll
-            for (u32 i = 0; i < FRAGS_M; i++) load_fragment<JG_BM, A_KMAJOR>(x[i], stage, source_a, i, step);
+            for (u32 i = 0; i < FRAGS_M; i++) load_fragment<JG_BM, JG_WM, A_KMAJOR>(x[i], stage, at_a, i, step);
 #pragma unroll
-            for (u32 j = 0; j < FRAGS_N / 2; j++) load_fragment<JG_BN, B_KMAJOR>(y[j], stage + STAGE_A_BYTES, source_b, j, step);
+            for (u32 j = 0; j < FRAGS_N / 2; j++) load_fragment<JG_BN, JG_WN, B_KMAJOR>(y[j], stage + STAGE_A_BYTES, at_b, j, step);
         };
         auto multiply = [&](u32 step) {
             const u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
@@ -332,7 +355,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         };
         auto await_stage = [&]() {
-            cp_async_wait<JG_STAGES - 2>();
+            cp_async_wait<STAGES - 2>();
             __syncthreads();
         };
         auto next_stage = [&]() { stage = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES; };
@@ -340,7 +363,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             await_stage();
             fetch(0);
         }
-#pragma unroll 1
+#pragma unroll UNROLL_STAGES
         for (u32 step = 0; step < steps; step++) {
             if (STEPS == 1) {
                 await_stage();
@@ -356,11 +379,12 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                     await_stage();
                     fetch(0);
                 }
-                if (t == 0) load(step + JG_STAGES - 1);
+                if (t == 0 && !ALL_AT_ONCE) load(step + STAGES - 1);
+                if (t == 0 && ALL_AT_ONCE) cp_async_commit();
                 multiply(t);
             }
         }
     }
 
-    write_back(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + warp * SLAB_BYTES, lane);
+    write_back<SLABS_APART>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + SLABS_AT + warp * SLAB_BYTES, lane);
 }
