@@ -99,9 +99,11 @@ __device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 slab, u32 row, u32 
     }
 }
 
-// Where it is known that C has 16-bit elements and ends in alpha and beta alone, a thread stores eight neighbours at once.
+// Where it is known that C has 16-bit elements and ends in alpha and beta alone, a thread stores eight neighbours at once, if there
+// are as many for each.
 #if defined(JG_FUSION) && !defined(JG_FLUSH) && !defined(JG_SANITIZE) && JG_WN >= 16
-#define EIGHT ((FUSION & JG_FUSE_ANY) == 0 && VECTOR_C && (TYPE_C == JG_TYPE_F16 || TYPE_C == JG_TYPE_BF16) && MULTIPLY != JG_TYPE_S8)
+#define EIGHT (SLAB_BYTES / 4 >= JG_SLICES * 32 * 8 && (FUSION & JG_FUSE_ANY) == 0 && VECTOR_C && MULTIPLY != JG_TYPE_S8 && \
+               (TYPE_C == JG_TYPE_F16 || TYPE_C == JG_TYPE_BF16))
 #else
 #define EIGHT false
 #endif
