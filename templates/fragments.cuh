@@ -71,7 +71,7 @@ __device__ __forceinline__ void store_slab(u32 slab, const fragment_row &sums, u
         }
 }
 
-__device__ __forceinline__ void load_slab(sum_t (&v)[4], u32 at)
+__device__ __forceinline__ void load_slab(sum_t *v, u32 at)
 {
 #if MULTIPLY == JG_TYPE_S8
     asm volatile("ld.shared.v4.s32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
@@ -81,9 +81,8 @@ __device__ __forceinline__ void load_slab(sum_t (&v)[4], u32 at)
 }
 
 // Four neighbours' sums. Those of the slices are added in the slices' order: in float32 with JG_MODE_F16 too.
-__device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 slab, u32 row, u32 column)
+__device__ __forceinline__ void load_sums(sum_t *v, u32 at)
 {
-    const u32 at = slab + slab_at(row, column / 4);
     load_slab(v, at);
 #pragma unroll
     for (u32 slice = 1; slice < JG_SLICES; slice++) {
@@ -101,48 +100,70 @@ __device__ __forceinline__ void load_sums(sum_t (&v)[4], u32 slab, u32 row, u32 
 
 // Where it is known that C has 16-bit elements and ends in alpha and beta alone, a thread stores eight neighbours at once, if there
 // are as many for each.
-#if defined(JG_FUSION) && !defined(JG_FLUSH) && !defined(JG_SANITIZE) && JG_WN >= 16
-#define EIGHT (SLAB_BYTES / 4 >= JG_SLICES * 32 * 8 && (FUSION & JG_FUSE_ANY) == 0 && VECTOR_C && MULTIPLY != JG_TYPE_S8 && \
+#if defined(JG_FUSION) && !defined(JG_FLUSH) && !defined(JG_SANITIZE) && MULTIPLY != JG_TYPE_S8 && JG_WN >= 16
+#define EIGHT (SLAB_BYTES / 4 >= JG_SLICES * 32 * 8 && (FUSION & JG_FUSE_ANY) == 0 && VECTOR_C && LDC % 8 == 0 && \
                (TYPE_C == JG_TYPE_F16 || TYPE_C == JG_TYPE_BF16))
 #else
 #define EIGHT false
 #endif
 
-// Stores eight neighbours by the short way, if they are to be stored at once.
-__device__ __forceinline__ bool store_eight(const jg_args &args, const output &out, u32 row, u32 column, const sum_t (&low)[4],
-                                            const sum_t (&high)[4])
+// Stores neighbours of a row of C that are finished by alpha alone.
+template <int WIDTH>
+__device__ __forceinline__ void store_scaled(const jg_args &args, const output &out, u32 row, u32 column, const sum_t (&sums)[8])
 {
-    u16 *p = (u16 *)out.c + (row * LDC + column);
-    if (args.beta != 0.0f || (EDGE_N && column + 8 > DIM_N) || ((i64)p & 15) != 0) return false;
-    u32 bits[8];
+    const i64 at = row * LDC + column;
+    const u32 type = MULTIPLY == JG_TYPE_S8 ? JG_TYPE_S32 : TYPE_C, bytes = type == JG_TYPE_F16 || type == JG_TYPE_BF16 ? 2 : 4;
+    u32 bits[WIDTH];
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const float x = __fmul_rn(args.alpha, i < 4 ? low[i] : high[i - 4]);
-        bits[i] = TYPE_C == JG_TYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+    for (int i = 0; i < WIDTH; i++) {
+#if MULTIPLY == JG_TYPE_S8
+        bits[i] = (u32)sums[i];
+#else
+        const float x = __fmul_rn(args.alpha, sums[i]);
+        bits[i] = type == JG_TYPE_F32 ? __float_as_uint(x) : type == JG_TYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+#endif
     }
-    *(uint4 *)p = make_uint4(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16, bits[4] | bits[5] << 16, bits[6] | bits[7] << 16);
-    return true;
+    if (WIDTH == 8 && (!EDGE_N || column + 8 <= DIM_N)) {
+        *(uint4 *)((u16 *)out.c + at) = make_uint4(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16, bits[WIDTH - 4] | bits[WIDTH - 3] << 16,
+                                                   bits[WIDTH - 2] | bits[WIDTH - 1] << 16);
+        return;
+    }
+    write_quad(args, out.c, at, column, bytes, bits);
+    if (WIDTH == 8) write_quad(args, out.c, at + 4, column + 4, bytes, bits + WIDTH - 4);
+}
+
+// Part `part` of a slab to C, which is so many neighbours. SCALED: they are finished by alpha alone.
+template <int WIDTH, bool SCALED>
+__device__ __forceinline__ void store_part(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 part, bool plain)
+{
+    const u32 row = part / (JG_WN / WIDTH), column = part % (JG_WN / WIDTH) * WIDTH;
+    sum_t v[8];
+#pragma unroll
+    for (u32 i = 0; i < WIDTH; i += 4) load_sums(v + i, slab + slab_at(row, (column + i) / 4));
+    if (EDGE_M && row0 + row >= DIM_M) return;
+    if (SCALED) store_scaled<WIDTH>(args, out, row0 + row, column0 + column, v);
+    else if (plain) store_plain(args, out, row0 + row, column0 + column, v);
+    else store_fused(args, out, row0 + row, column0 + column, v);
 }
 
 // The rows of a slab to C, by the warps of all slices that have one for this place. slab: that of the first slice; thread: among
-// those warps' threads.
+// those warps' threads. What most products need is code by itself, unrolled.
 __device__ __forceinline__ void store_rows(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 thread)
 {
+    const u32 threads = JG_SLICES * 32, width = EIGHT ? 8 : 4, parts = SLAB_BYTES / 4 / width, quads = SLAB_BYTES / 16;
     const bool plain = PLAIN_EPILOGUE;
-    const u32 width = EIGHT ? 8 : 4, parts = SLAB_BYTES / 4 / width;
+    if (plain && args.beta == 0.0f && (!EIGHT || ((i64)out.c & 15) == 0)) {
 #pragma unroll UNROLL_PLAIN
-    for (u32 base = 0; base < parts; base += JG_SLICES * 32) {
-        const u32 part = base + thread;
-        if (parts % (JG_SLICES * 32) != 0 && part >= parts) break;
-        const u32 row = part / (JG_WN / width), column = part % (JG_WN / width) * width;
-        sum_t v[4], more[4];
-        load_sums(v, slab, row, column);
-        if (EIGHT) load_sums(more, slab, row, column + 4);
-        if (EDGE_M && row0 + row >= DIM_M) continue;
-        if (EIGHT && store_eight(args, out, row0 + row, column0 + column, v, more)) continue;
-        if (plain) store_plain(args, out, row0 + row, column0 + column, v);
-        else store_fused(args, out, row0 + row, column0 + column, v);
-        if (EIGHT) store_plain(args, out, row0 + row, column0 + column + 4, more);
+        for (u32 base = 0; base < parts; base += threads) {
+            if (parts % threads != 0 && base + thread >= parts) break;
+            store_part<width, true>(args, out, row0, column0, slab, base + thread, true);
+        }
+        return;
+    }
+#pragma unroll 1
+    for (u32 base = 0; base < quads; base += threads) {
+        if (quads % threads != 0 && base + thread >= quads) break;
+        store_part<4, false>(args, out, row0, column0, slab, base + thread, plain && (PLAIN_BETA || MULTIPLY == JG_TYPE_S8));
     }
 }
 

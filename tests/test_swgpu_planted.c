@@ -29,6 +29,7 @@ typedef struct planted {
     int fresh_c;                         /* C is allocated and never written before */
     int free_a;                          /* A is freed before the launch */
     int one_block;                       /* does all items of the batch */
+    int slices;                          /* of mma; 0: one */
 } planted;
 
 #define MMA FAMILY_MMA
@@ -42,6 +43,7 @@ static const planted bugs[] = {
     {.name = "mma, unharmed", .problem = "150x136x200:f16", .kind = "", .family = MMA},
     {.name = "mma by elements, unharmed", .problem = "150x137x203:f16", .kind = "", .family = MMA},
     {.name = "mma, batch, unharmed", .problem = "70x72x40x3:f16", .kind = "", .family = MMA},
+    {.name = "mma, slices, unharmed", .problem = "70x72x500:f16", .kind = "", .family = MMA, .slices = 4},
     {.name = "simt, unharmed", .problem = "150x137x203", .kind = "", .family = SIMT},
     {.name = "simt, batch, unharmed", .problem = "70x72x40x3", .kind = "", .family = SIMT},
 
@@ -76,6 +78,8 @@ static const planted bugs[] = {
     {.name = "mma: a warp leaves before the barrier", .problem = "150x136x200:f16", .family = MMA,
      .find = "if (!APART) __syncthreads();  // the slabs", .put = "if (threadIdx.x < 32) return; __syncthreads();  // the slabs",
      .kind = "divergent barrier", .line = "__syncthreads"},
+    {.name = "mma, slices: barrier before the sums are added removed", .problem = "70x72x500:f16", .family = MMA, .slices = 4,
+     .find = "if (JG_SLICES > 1) __syncthreads();", .put = "if (JG_SLICES > 1) __syncwarp();", .kind = "race", .line = ""},
     {.name = "mma: barrier between batch items removed", .problem = "70x72x40x3:f16", .family = MMA,
      .find = "__syncthreads();  // the next item reuses the buffers", .put = "", .kind = "race", .line = "",
      .one_block = 1},
@@ -109,7 +113,7 @@ static const planted bugs[] = {
      .find = "row < (KMAJOR ? mn_left", .put = "row <= 30 + (KMAJOR ? mn_left", .kind = "out of bounds", .line = "cp.async",
      .checks = "race,uninitialised"},
     {.name = "mma: rows past C are stored", .problem = "150x136x200:f16", .family = MMA,
-     .find = "if (EDGE_M && row0 + row >= DIM_M) continue;", .put = "", .kind = "outside the operands", .line = "", .text = "of C"},
+     .find = "if (EDGE_M && row0 + row >= DIM_M) return;", .put = "", .kind = "outside the operands", .line = "", .text = "of C"},
     {.name = "vector store without its bound", .problem = "150x140x200:f16:ldc=160", .family = MMA,
      .find = "*(uint2 *)p = make_uint2", .put = "*(uint2 *)(p + 4) = make_uint2", .kind = "outside the operands", .line = "uint2",
      .text = "padding"},
@@ -151,6 +155,8 @@ static const planted bugs[] = {
      .find = "const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;", .put = "const u32 steps = DIM_K / JG_BK;", .kind = "wrong"},
     {.name = "simt: k tail dropped", .problem = "150x137x203", .family = SIMT,
      .find = "for (u32 k = 0; k < DIM_K - k0; k++)", .put = "for (u32 k = 1; k < DIM_K - k0; k++)", .kind = "wrong"},
+    {.name = "mma: a slice forgotten", .problem = "70x72x500:f16", .family = MMA, .slices = 4,
+     .find = "for (u32 slice = 1; slice < JG_SLICES; slice++)", .put = "for (u32 slice = 2; slice < JG_SLICES; slice++)", .kind = "wrong"},
     {.name = "mma: fragments swapped", .problem = "150x136x200:f16", .family = MMA,
      .find = "y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]", .put = "y[j / 2][j % 2 * 2 + 1], y[j / 2][j % 2 * 2]", .kind = "wrong"},
     {.name = "3xtf32: a rest forgotten", .problem = "150x137x203:3xtf32", .family = TF32,
@@ -198,6 +204,7 @@ typedef struct wanted_family {
     int family;
     plan plan;
     double cost;
+    int slices;                          /* 0: any */
 } wanted_family;
 
 /* The cheapest plan of a family with tiles small enough for the problem to have several blocks. */
@@ -205,6 +212,7 @@ static void take_family(void *user, const plan *candidate, const char *reason)
 {
     wanted_family *w = user;
     if (reason[0] || candidate->spec.family != w->family || candidate->spec.tile.m > 64 || candidate->threads < 64) return;
+    if (w->slices && candidate->spec.tile.slices != w->slices) return;
     if (w->cost == 0 || candidate->cost < w->cost) w->plan = *candidate, w->cost = candidate->cost;
 }
 
@@ -245,7 +253,7 @@ static long run_planted(const planted *row, char *found, size_t size)
     const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .driver_path = "swgpu", .cache_path = ""};
     if (jg_open(&options, &c) != JG_OK) fail_msg("%s", jg_last_error());
     if (jg_problem_parse(row->problem, &in) != JG_OK || problem_canonicalise(&in, &p) != JG_OK) fail_msg("%s", jg_last_error());
-    wanted_family wanted = {.family = row->family};
+    wanted_family wanted = {.family = row->family, .slices = row->slices ? row->slices : row->family == MMA};
     plan_each(&p, problem_promised_access(&p), JG_FORM_SPECIALISED, &c->device.limits, take_family, &wanted);
     assert_true(wanted.cost > 0);
 
