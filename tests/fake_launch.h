@@ -87,6 +87,8 @@ static int read_name(const char *name, promise *p)
     p->trans_a = trans[0] == 'x' ? -1 : trans[0] == 't';
     p->trans_b = trans[1] == 'x' ? -1 : trans[1] == 't';
     at += used;
+    p->slices = 1;
+    if (sscanf(at, "_k%d%n", &p->slices, &used) == 1) at += used;
     if (!take_widths(&at, p)) return 0;
     if (!*at) return 1;
     p->is_specialised = 1;
@@ -128,7 +130,7 @@ static int64_t parts(int64_t whole_size, int64_t part)
 static int shared_of(const promise *p, int workers)
 {
     if (p->family == 's') return p->stages * p->tile_k * (p->tile_m + 4 + p->tile_n + 4) * 4;
-    const int slabs = workers * 16 * (p->part_n + 4) * 4, element = multiplies_integers(p) ? 1 : 2;
+    const int slabs = workers * (p->part_m % 32 ? 16 : 32) * p->part_n * 4, element = multiplies_integers(p) ? 1 : 2;
     const int stages = p->family == 't' ? p->stages * p->tile_k * (p->tile_m + 8 + p->tile_n + 8) * 4
                                         : p->stages * (p->tile_m + p->tile_n) * p->tile_k * element;
     return slabs > stages ? slabs : stages;
@@ -138,7 +140,7 @@ static int shared_of(const promise *p, int workers)
 static CUresult check_shape(const promise *p, const fake_launch *l, int dynamic_shared, char *fault, size_t size)
 {
     const launch_args *a = &l->args;
-    const int workers = p->tile_m / p->part_m * (p->tile_n / p->part_n), threads = p->family == 's' ? workers : workers * 32;
+    const int workers = p->slices * (p->tile_m / p->part_m) * (p->tile_n / p->part_n), threads = p->family == 's' ? workers : workers * 32;
     const int shared = shared_of(p, workers);
     if (l->block[0] != (unsigned)threads || l->block[1] != 1 || l->block[2] != 1)
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: %u threads instead of %d", l->kernel, l->block[0], threads);

@@ -72,13 +72,13 @@ static void check_name(const kernel_spec *s)
         p.vec_c != as_promised(s->vec_c) || p.batched != (specialised ? !s->single : -1))
         fail_msg("%s is misread", name);
     if (p.tile_m != s->tile.m || p.tile_n != s->tile.n || p.tile_k != s->tile.k || p.part_m != s->tile.warp_m ||
-        p.part_n != s->tile.warp_n || p.stages != s->tile.stages)
+        p.part_n != s->tile.warp_n || p.stages != s->tile.stages || p.slices != s->tile.slices)
         fail_msg("%s: the tile is misread", name);
     if (!size_as_promised(p.m, s->m, specialised) || !size_as_promised(p.n, s->n, specialised) ||
         !size_as_promised(p.k, s->k, specialised) || !size_as_promised(p.lda, s->lda, specialised) ||
         !size_as_promised(p.ldb, s->ldb, specialised) || !size_as_promised(p.ldc, s->ldc, specialised))
         fail_msg("%s: a size is misread", name);
-    assert_int_equal(shared_of(&p, p.tile_m / p.part_m * (p.tile_n / p.part_n)), kernel_shared_bytes(s));
+    assert_int_equal(shared_of(&p, p.slices * (p.tile_m / p.part_m) * (p.tile_n / p.part_n)), kernel_shared_bytes(s));
     /* Nothing may come after it, and nothing be missing. */
     char longer[KERNEL_NAME_BYTES + 8];
     snprintf(longer, sizeof longer, "%s_x", name);

@@ -410,8 +410,15 @@ static void test_resources(void **state)
     kernel_spec s = base_spec();
     assert_int_equal(kernel_threads(&s), 2 * 2 * 32);
     assert_int_equal(kernel_shared_bytes(&s), 3 * (128 + 64) * 32 * 2);
+    assert_int_equal(kernel_registers(&s), 64 + 2 * 24 + 40);
+    assert_int_equal(kernel_min_blocks(&s), 65536 / (152 * 128));
+    /* A step of a stage for each slice: there is none to be read ahead. */
+    s.tile.slices = 2;
+    assert_int_equal(kernel_threads(&s), 2 * 2 * 2 * 32);
     assert_int_equal(kernel_registers(&s), 64 + 24 + 40);
-    assert_int_equal(kernel_min_blocks(&s), 65536 / (128 * 128));
+    s.tile.stages = 2;
+    assert_int_equal(kernel_shared_bytes(&s), 8 * 32 * 32 * 4); /* of the sums, which take more than two stages */
+    s = base_spec();
     s.family = FAMILY_SIMT;
     s.tile = (tile){64, 64, 16, 4, 4, 2, 1};
     assert_int_equal(kernel_threads(&s), 256);
@@ -431,7 +438,7 @@ static void test_resources(void **state)
     s = base_spec();
     s.type_a = s.type_b = JG_S8;
     s.tile = (tile){64, 64, 32, 16, 64, 2, 1};
-    assert_int_equal(kernel_shared_bytes(&s), 4 * 16 * (64 + 4) * 4);
+    assert_int_equal(kernel_shared_bytes(&s), 4 * 16 * 64 * 4);
     /* Converting elements takes registers of its own. */
     s = base_spec();
     const int copied = kernel_registers(&s);
