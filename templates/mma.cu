@@ -25,6 +25,8 @@
 #define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
+// Whether the next stage's first fragments are read before this one's last are multiplied, which is then where the barrier is.
+#define AHEAD (STEPS > 1)
 // Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
 #ifdef JG_K
 #define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
@@ -359,22 +361,21 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             __syncthreads();
         };
         auto next_stage = [&]() { stage = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES; };
-        if (STEPS > 1) {
+        if (AHEAD) {
             await_stage();
             fetch(0);
         }
 #pragma unroll UNROLL_STAGES
         for (u32 step = 0; step < steps; step++) {
-            if (STEPS == 1) {
+            if (!AHEAD) {
                 await_stage();
                 fetch(0);
-                next_stage();
             }
 #pragma unroll
             for (u32 t = 0; t < STEPS; t++) {
                 if (t + 1 < STEPS) {
                     fetch(t + 1);
-                } else if (STEPS > 1 && step + 1 < steps) {
+                } else if (AHEAD && step + 1 < steps) {
                     next_stage();
                     await_stage();
                     fetch(0);
@@ -383,6 +384,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 if (t == 0 && ALL_AT_ONCE) cp_async_commit();
                 multiply(t);
             }
+            if (!AHEAD) next_stage();
         }
     }
 
