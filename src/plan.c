@@ -124,7 +124,7 @@ static void leave_to_launch(const problem *p, kernel_spec *s)
 static uint8_t copy_width(int family, const problem *p, int operand_b, uint8_t access)
 {
     if (family != FAMILY_MMA) return p->type_a == JG_F32 ? access : SPEC_GATHER;
-    if (copies(p, operand_b) && access >= 4) return access;
+    if (copies(p, operand_b)) return access >= 4 ? access : SPEC_REALIGN;
     return access == 16 && is_contiguous_along_k(p, operand_b) ? SPEC_GATHER_WIDE : SPEC_GATHER;
 }
 

@@ -23,13 +23,17 @@
 #define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
 
-// Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag.
-#if JG_VEC_A <= 3
+// Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag. A width of 1
+// means to realign.
+#define GATHERS(vec) ((vec) == 2 || (vec) == 3)
+#define REALIGNS_A (JG_VEC_A == 1)
+#define REALIGNS_B (JG_VEC_B == 1)
+#if GATHERS(JG_VEC_A) || MULTIPLY == JG_TYPE_S8
 #define A_KMAJOR true
 #else
 #define A_KMAJOR (JG_TRANS_A == 0)
 #endif
-#if JG_VEC_B <= 3
+#if GATHERS(JG_VEC_B) || MULTIPLY == JG_TYPE_S8
 #define B_KMAJOR true
 #else
 #define B_KMAJOR (JG_TRANS_B != 0)
@@ -181,7 +185,7 @@ __device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, co
     for (u32 base = 0; base < chunks; base += THREADS) {
         const u32 i = base + threadIdx.x;
         if (chunks % THREADS != 0 && i >= chunks) break;
-        if (VEC <= 3) {
+        if (GATHERS(VEC)) {
             // Threads of a warp walk along what is contiguous.
             const u32 row = k_contiguous ? i / (JG_BK / CHUNK) : i % MN;
             const u32 chunk = k_contiguous ? i % (JG_BK / CHUNK) : i / MN;
@@ -260,21 +264,40 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         auto load = [&](u32 step) {
             const u32 stage = shared + step % JG_STAGES * STAGE_BYTES, k0 = step * JG_BK;
             if (step < steps) {
-                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR>(args, stage, a, weights_a, LDA, !TRANS_A, wide_a, m0, k0,
-                                                                             DIM_M, DIM_K);
-                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR>(args, stage + STAGE_A_BYTES, b, weights_b, LDB, TRANS_B,
-                                                                             wide_b, n0, k0, DIM_N, DIM_K);
+                if (!REALIGNS_A)
+                    load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR>(args, stage, a, weights_a, LDA, !TRANS_A, wide_a, m0, k0,
+                                                                                 DIM_M, DIM_K);
+                if (!REALIGNS_B)
+                    load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR>(args, stage + STAGE_A_BYTES, b, weights_b, LDB,
+                                                                                 TRANS_B, wide_b, n0, k0, DIM_N, DIM_K);
             }
             cp_async_commit();
         };
+        realigned<REALIGNS_A, REALIGNS_A && A_KMAJOR, JG_BM, THREADS> words_a;
+        realigned<REALIGNS_B, REALIGNS_B && B_KMAJOR, JG_BN, THREADS> words_b;
+        auto fetch = [&](u32 step) {
+            if (step >= steps) return;
+            words_a.fetch(a, LDA, m0, step * JG_BK, DIM_M, DIM_K);
+            words_b.fetch(b, LDB, n0, step * JG_BK, DIM_N, DIM_K);
+        };
+        auto put = [&](u32 step) {
+            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES;
+            if (step >= steps) return;
+            words_a.put(stage);
+            words_b.put(stage + STAGE_A_BYTES);
+        };
+        fetch(0);
         for (u32 step = 0; step < JG_STAGES - 1; step++) load(step);
+        put(0);
 #pragma unroll 1
         for (u32 step = 0; step < steps; step++) {
             cp_async_wait<JG_STAGES - 2>();
             __syncthreads();
             load(step + JG_STAGES - 1);
+            fetch(step + 1);
             const u32 stage = shared + step % JG_STAGES * STAGE_BYTES;
             multiply_stage(sums, stage, stage + STAGE_A_BYTES, warp_m, warp_n, lane);
+            put(step + 1);
         }
         cp_async_wait<0>();
     }
