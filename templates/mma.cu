@@ -286,17 +286,17 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             words_a.put(stage);
             words_b.put(stage + STAGE_A_BYTES);
         };
-        fetch(0);
-        for (u32 step = 0; step < JG_STAGES - 1; step++) load(step);
-        put(0);
+        // What is realigned is fetched one step ahead: the first step, in a turn of the loop before it.
+        const u32 first = REALIGNS_A || REALIGNS_B ? -1 : 0;
+        for (u32 step = 0; step != first + JG_STAGES - 1; step++) load(step);
 #pragma unroll 1
-        for (u32 step = 0; step < steps; step++) {
+        for (u32 step = first; step != steps; step++) {
             cp_async_wait<JG_STAGES - 2>();
             __syncthreads();
             load(step + JG_STAGES - 1);
             fetch(step + 1);
             const u32 stage = shared + step % JG_STAGES * STAGE_BYTES;
-            multiply_stage(sums, stage, stage + STAGE_A_BYTES, warp_m, warp_n, lane);
+            if (first == 0 || step < steps) multiply_stage(sums, stage, stage + STAGE_A_BYTES, warp_m, warp_n, lane);
             put(step + 1);
         }
         cp_async_wait<0>();

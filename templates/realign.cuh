@@ -3,47 +3,28 @@
 //
 // They go through registers: what the next stage needs is fetched before a stage is multiplied, and put into shared memory
 // afterwards, so that the multiplication hides how long memory takes to answer. Neighbouring lanes take neighbouring words of 4
-// bytes, so a warp reads and writes 128 bytes in a row. Nothing is read but elements of the operand: a word that is not wholly
-// within its row is read in parts.
+// bytes, so a warp reads and writes 128 bytes in a row. Nothing is read but elements of the operand.
 
 #define WORD (MULTIPLY == JG_TYPE_S8 ? 4 : 2)  // elements in 4 bytes
 
 template <int CHUNKS>
 __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk);
 
-// A word in two loads, of which both may be under way: `shift` bytes behind an aligned address. `before`: whether the row has
-// begun before it. `left`: elements from there to the row's end.
-struct split_word {
-    u32 low, high;
+// Loads where `count` is above `q`: predicates that the compiler makes no branches of.
+__device__ __forceinline__ void load_word_if(u32 &word, const u8 *p, u32 count, u32 q)
+{
+    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; @p ld.global.u32 %0, [%1]; }" : "+r"(word) : "l"(p), "r"(count), "r"(q) : "memory");
+}
 
-    __device__ __forceinline__ void fetch(const u8 *p, u32 shift, bool before, u32 left)
-    {
-        low = high = 0;
-        if (MULTIPLY != JG_TYPE_S8) {
-            if (shift == 0 && left >= 2) {
-                low = *(const u32 *)p;
-            } else {
-                if (left >= 1) low = *(const u16 *)p;
-                if (left >= 2) high = *(const u16 *)(p + 2);
-            }
-        } else if (shift == 0 ? left >= 4 : before && left >= 8 - shift) {
-            low = *(const u32 *)(p - shift);
-            if (shift != 0) high = *(const u32 *)(p - shift + 4);
-        } else if (left > 0) {
-            u32 word = 0;
-#pragma unroll
-            for (u32 i = 0; i < 4; i++)
-                if (i < left) word |= (u32)p[i] << i * 8;
-            low = word << shift * 8;
-            high = word >> 1 >> (31 - shift * 8);
-        }
-    }
+__device__ __forceinline__ void load_half_if(u32 &half, const u8 *p, u32 count, u32 q)
+{
+    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; @p ld.global.u16 %0, [%1]; }" : "+r"(half) : "l"(p), "r"(count), "r"(q) : "memory");
+}
 
-    __device__ __forceinline__ u32 joined(u32 shift) const
-    {
-        return MULTIPLY != JG_TYPE_S8 ? low + (high << 16) : __byte_perm(low, high, 0x3210u + 0x1111u * shift);
-    }
-};
+__device__ __forceinline__ void store_word(u32 shared, u32 word)
+{
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
+}
 
 __device__ __forceinline__ u32 left_of(u32 at, u32 limit)
 {
@@ -54,46 +35,65 @@ __device__ __forceinline__ u32 left_of(u32 at, u32 limit)
 template <int ROWS, int COLUMNS, int NT>
 struct kept_rows {
     static const int PER_ROW = COLUMNS / WORD, COUNT = (ROWS * PER_ROW + NT - 1) / NT;
-    static const bool ONE_COLUMN = NT % PER_ROW == 0;                                 // all of a thread's words are in one
-    static const bool ONE_SHIFT = ONE_COLUMN && NT / PER_ROW % WORD == 0;             // and lie alike
-    split_word words[COUNT];
-    u32 shift;  // of ONE_SHIFT, or of the first word; by one row it grows by `turn`
+    // A thread's words are in one column, STEP rows apart, and all lie alike.
+    static const bool ALIKE = NT % PER_ROW == 0 && NT / PER_ROW % WORD == 0;
+    static const int STEP = ALIKE ? NT / PER_ROW : 1;
+    u32 low[COUNT], high[COUNT];
+    u32 shift;  // of the first row, from an aligned address; by one row it grows by `turn`
     u32 turn;
 
     static __device__ __forceinline__ u32 row_of(u32 q)
     {
-        return ONE_COLUMN ? threadIdx.x / PER_ROW + q * (NT / PER_ROW) : (threadIdx.x + q * NT) / PER_ROW;
+        return ALIKE ? threadIdx.x / PER_ROW + q * STEP : (threadIdx.x + q * NT) / PER_ROW;
     }
 
     static __device__ __forceinline__ u32 word_of(u32 q)
     {
-        return (ONE_COLUMN ? threadIdx.x : threadIdx.x + q * NT) % PER_ROW;
+        return (ALIKE ? threadIdx.x : threadIdx.x + q * NT) % PER_ROW;
     }
 
     __device__ __forceinline__ u32 shift_of(u32 q) const
     {
-        return ONE_SHIFT ? shift : (shift + (row_of(q) - row_of(0)) * turn) & 3;
+        return (shift + row_of(ALIKE ? 0 : q) * turn) & 3;
     }
 
-    // aligned: all shifts are 0.
-    __device__ __forceinline__ void fetch_all(const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit, u32 column_limit,
-                                              bool aligned)
+    // How many of a thread's words from q on lie in rows that exist; or, of words that are not alike, whether q's does.
+    static __device__ __forceinline__ u32 rows_of(u32 q, u32 row0, u32 row_limit)
     {
-#pragma unroll
-        for (u32 q = 0; q < COUNT; q++) {
-            const u32 row = row0 + row_of(q), column = column0 + word_of(q) * WORD;
-            const bool mine = ROWS * PER_ROW % NT == 0 || q + 1 < COUNT || row_of(q) < ROWS;
-            words[q].fetch(global + (row * ld + column) * (4 / WORD), aligned ? 0 : shift_of(q), column > 0,
-                           mine && row < row_limit ? left_of(column, column_limit) : 0);
-        }
+        const u32 row = row_of(q), within = left_of(row, ROWS), left = left_of(row0 + row, row_limit);
+        return ((within < left ? within : left) + STEP - 1) / STEP;
     }
 
     __device__ __forceinline__ void fetch(const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit, u32 column_limit)
     {
+        const u32 alike_rows = rows_of(0, row0, row_limit);
         turn = (u32)ld * (4 / WORD);
-        shift = ((u32)(size_t)global + (row0 + row_of(0)) * turn) & 3;
-        if (ONE_SHIFT && shift == 0) fetch_all(global, ld, row0, column0, row_limit, column_limit, true);
-        else fetch_all(global, ld, row0, column0, row_limit, column_limit, false);
+        shift = (u32)(size_t)global + row0 * turn;
+#if MULTIPLY != JG_TYPE_S8
+        if (ALIKE && shift_of(0) == 0) {
+            const u32 left = left_of(column0 + word_of(0) * 2, column_limit);
+            const u32 words = left >= 2 ? alike_rows : 0, halves = left == 1 ? alike_rows : 0;
+#pragma unroll
+            for (u32 q = 0; q < COUNT; q++) {
+                const u8 *p = global + ((row0 + row_of(0)) * ld + q * STEP * ld + column0 + word_of(0) * 2) * 2;
+                low[q] = high[q] = 0;
+                load_word_if(low[q], p, words, q);
+                load_half_if(low[q], p, halves, q);
+            }
+            return;
+        }
+#endif
+#pragma unroll
+        for (u32 q = 0; q < COUNT; q++) {
+            const u32 at = ALIKE ? 0 : q, column = column0 + word_of(at) * WORD, left = left_of(column, column_limit);
+            const u32 rows = ALIKE ? alike_rows : q + rows_of(q, row0, row_limit);
+            const u8 *p = global + ((row0 + row_of(at)) * ld + (q - at) * STEP * ld + column) * (4 / WORD);
+            low[q] = high[q] = 0;
+#if MULTIPLY != JG_TYPE_S8
+            load_half_if(low[q], p, left >= 1 ? rows : 0, q);
+            load_half_if(high[q], p + 2, left >= 2 ? rows : 0, q);
+#endif
+        }
     }
 
     __device__ __forceinline__ void put(u32 shared) const
@@ -102,8 +102,7 @@ struct kept_rows {
         for (u32 q = 0; q < COUNT; q++) {
             if (ROWS * PER_ROW % NT != 0 && q + 1 == COUNT && row_of(q) >= ROWS) break;
             const u32 word = word_of(q);
-            asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared + chunk_at<PER_ROW / 4>(row_of(q), word / 4) + word % 4 * 4),
-                         "r"(words[q].joined(shift_of(q))) : "memory");
+            store_word(shared + chunk_at<PER_ROW / 4>(row_of(q), word / 4) + word % 4 * 4, low[q] + (high[q] << 16));
         }
     }
 };
