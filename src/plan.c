@@ -27,21 +27,26 @@ static int is_contiguous_along_k(const problem *p, int operand_b)
     return operand_b ? p->op_b == JG_T : p->op_a == JG_N;
 }
 
-/* Whether an operand can be copied as it is into the shared memory of an mma kernel: it needs no conversion, and 8-bit
- * elements, which ldmatrix cannot transpose, are contiguous along k. */
+/* Whether an operand goes as it is into the shared memory of an mma kernel: it needs no conversion. */
 static int copies(const problem *p, int operand_b)
 {
     const jg_type type = (jg_type)(operand_b ? p->type_b : p->type_a), multiply = problem_multiply_type(p);
     if (p->math & MATH_FLAGS || type_bits(type) != type_bits(multiply) || (multiply == JG_F16 && type != JG_F16)) return 0;
-    return multiply != JG_S8 || is_contiguous_along_k(p, operand_b);
+    return multiply != JG_F32;
+}
+
+/* Whether on its way it is turned, in words of 4 bytes: ldmatrix cannot transpose 8-bit elements. */
+static int turns(const problem *p, int operand_b)
+{
+    return problem_multiply_type(p) == JG_S8 && !is_contiguous_along_k(p, operand_b);
 }
 
 /* Widths that make no difference to a kernel are told as the same one. */
 static uint8_t known_width(const problem *p, int operand_b, uint8_t w)
 {
     const size_t element = type_bytes((jg_type)(operand_b ? p->type_b : p->type_a));
-    const int steps = problem_multiply_type(p) != JG_F32 && copies(p, operand_b);
-    return w == 16 || (steps && w >= 4) ? w : (uint8_t)element;
+    if (w == 16) return w;
+    return copies(p, operand_b) && w >= 4 ? (turns(p, operand_b) ? 4 : w) : (uint8_t)element;
 }
 
 access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, unsigned align_c)
@@ -124,7 +129,7 @@ static void leave_to_launch(const problem *p, kernel_spec *s)
 static uint8_t copy_width(int family, const problem *p, int operand_b, uint8_t access)
 {
     if (family != FAMILY_MMA) return p->type_a == JG_F32 ? access : SPEC_GATHER;
-    if (copies(p, operand_b)) return access >= 4 ? access : SPEC_REALIGN;
+    if (copies(p, operand_b)) return access < 4 ? SPEC_REALIGN : turns(p, operand_b) ? 4 : access;
     return access == 16 && is_contiguous_along_k(p, operand_b) ? SPEC_GATHER_WIDE : SPEC_GATHER;
 }
 

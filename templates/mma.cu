@@ -26,17 +26,29 @@
 // Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag. A width of 1
 // means to realign.
 #define GATHERS(vec) ((vec) == 2 || (vec) == 3)
-#define REALIGNS_A (JG_VEC_A == 1)
-#define REALIGNS_B (JG_VEC_B == 1)
 #if GATHERS(JG_VEC_A) || MULTIPLY == JG_TYPE_S8
 #define A_KMAJOR true
 #else
 #define A_KMAJOR (JG_TRANS_A == 0)
 #endif
+#if GATHERS(JG_VEC_A)
+#define REALIGNS_A false
+#define K_CONTIGUOUS_A true
+#else
+#define K_CONTIGUOUS_A (JG_TRANS_A == 0)
+#define REALIGNS_A (JG_VEC_A == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A))
+#endif
 #if GATHERS(JG_VEC_B) || MULTIPLY == JG_TYPE_S8
 #define B_KMAJOR true
 #else
 #define B_KMAJOR (JG_TRANS_B != 0)
+#endif
+#if GATHERS(JG_VEC_B)
+#define REALIGNS_B false
+#define K_CONTIGUOUS_B true
+#else
+#define K_CONTIGUOUS_B (JG_TRANS_B != 0)
+#define REALIGNS_B (JG_VEC_B == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B))
 #endif
 
 template <int BYTES>
@@ -273,18 +285,22 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             }
             cp_async_commit();
         };
-        realigned<REALIGNS_A, REALIGNS_A && A_KMAJOR, JG_BM, THREADS> words_a;
-        realigned<REALIGNS_B, REALIGNS_B && B_KMAJOR, JG_BN, THREADS> words_b;
+        realigned<REALIGNS_A, K_CONTIGUOUS_A, JG_BM, THREADS, JG_VEC_A> words_a;
+        realigned<REALIGNS_B, K_CONTIGUOUS_B, JG_BN, THREADS, JG_VEC_B> words_b;
         auto fetch = [&](u32 step) {
             if (step >= steps) return;
             words_a.fetch(a, LDA, m0, step * JG_BK, DIM_M, DIM_K);
             words_b.fetch(b, LDB, n0, step * JG_BK, DIM_N, DIM_K);
         };
         auto put = [&](u32 step) {
-            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES;
+            const u32 stage = shared + step % JG_STAGES * STAGE_BYTES, k0 = step * JG_BK;
             if (step >= steps) return;
             words_a.put(stage);
             words_b.put(stage + STAGE_A_BYTES);
+            if (!words_a.has_edges_at(m0, k0, DIM_M, DIM_K) && !words_b.has_edges_at(n0, k0, DIM_N, DIM_K)) return;
+            __syncthreads();
+            words_a.put_edges(stage, a, LDA, m0, k0, DIM_M, DIM_K);
+            words_b.put_edges(stage + STAGE_A_BYTES, b, LDB, n0, k0, DIM_N, DIM_K);
         };
         // What is realigned is fetched one step ahead: the first step, in a turn of the loop before it.
         const u32 first = REALIGNS_A || REALIGNS_B ? -1 : 0;
