@@ -21,7 +21,7 @@
 /* A generic kernel that reads element by element also works out which way its operands lie. Counted: 1.6 times the
  * instructions. */
 #define GATHER_SHARE 0.4
-/* What it costs more for each operand that the own kernel copies several elements at a time. Counted: 2.3 to 2.9 times in all. */
+/* What it costs more for each operand that the own kernel copies or realigns, several elements at a time. Counted: 2.3 to 2.9 times in all. */
 #define GATHER_COPY_SHARE 0.5
 /* How much of the model's difference between two tiles to believe: of 1.12 for 4096 cubed in f16, hardly any was measured. */
 #define TILE_TRUST 0.05
@@ -44,10 +44,15 @@ static double exposed_part(const plan *generic)
     return simt && exposed < SIMT_LEAST_EXPOSED ? SIMT_LEAST_EXPOSED : exposed;
 }
 
+static int gathers(uint8_t vec)
+{
+    return vec == SPEC_GATHER || vec == SPEC_GATHER_WIDE;
+}
+
 static double gather_share(const kernel_spec *generic, const kernel_spec *own)
 {
     if (generic->family != FAMILY_MMA || generic->vec_a != SPEC_GATHER) return 0;
-    return GATHER_SHARE + GATHER_COPY_SHARE * ((own->vec_a > SPEC_GATHER_WIDE) + (own->vec_b > SPEC_GATHER_WIDE));
+    return GATHER_SHARE + GATHER_COPY_SHARE * (!gathers(own->vec_a) + !gathers(own->vec_b));
 }
 
 double plan_gain(const plan *generic, const plan *own)
