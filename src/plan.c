@@ -94,16 +94,16 @@ static kernel_spec base_spec(int family, int number, const problem *p, jg_form f
     return s;
 }
 
-/* What the generic kernels of a family leave to the launch. vector: one that copies 16 bytes at a time. */
-static kernel_spec generic_spec(int family, int number, const problem *p, int vector)
+/* What the generic kernels of a family leave to the launch. vec: of an mma kernel, what it does with both operands. */
+static kernel_spec generic_spec(int family, int number, const problem *p, uint8_t vec)
 {
     kernel_spec s = base_spec(family, number, p, JG_FORM_GENERIC);
     s.fusion = SPEC_FUSION_ARGUMENT;
     s.vec_c = SPEC_ARGUMENT;
-    if (family == FAMILY_MMA && vector) {
+    if (family == FAMILY_MMA && vec != SPEC_GATHER) {
         s.trans_a = p->op_a == JG_T;
         s.trans_b = p->op_b == JG_T;
-        s.vec_a = s.vec_b = 16;
+        s.vec_a = s.vec_b = vec;
     } else {
         s.trans_a = s.trans_b = SPEC_ARGUMENT;
         s.vec_a = s.vec_b = p->type_a == JG_F32 ? SPEC_ARGUMENT : SPEC_GATHER;
@@ -153,19 +153,25 @@ static kernel_spec specialised_spec(int family, int number, const problem *p, ac
     return s;
 }
 
-/* Whether a generic kernel of the problem's class can copy both operands 16 bytes at a time. */
+/* Whether the problem's class needs no conversion: its generic kernels copy both operands 16 bytes at a time, or realign both. */
 static int copies_both(int family, const problem *p)
 {
     return family == FAMILY_MMA && copies(p, 0) && copies(p, 1);
+}
+
+/* Which rows make generic kernels that take their operands so. */
+static unsigned generic_flag(int family, uint8_t vec)
+{
+    return family == FAMILY_MMA && vec != 16 ? TILE_GENERIC_GATHER : TILE_GENERIC;
 }
 
 /* What all candidates are but for their tile, and which flag their rows must have; 0: none. */
 static kernel_spec candidate_spec(const problem *p, access_widths access, jg_form form, const arch *a, unsigned *needed)
 {
     const int family = family_of(p, a);
-    const int vector = copies_both(family, p) && access.a == 16 && access.b == 16;
-    *needed = form == JG_FORM_SPECIALISED ? 0 : family == FAMILY_MMA && !vector ? TILE_GENERIC_GATHER : TILE_GENERIC;
-    return form == JG_FORM_SPECIALISED ? specialised_spec(family, a->number, p, access) : generic_spec(family, a->number, p, vector);
+    const uint8_t vec = !copies_both(family, p) ? SPEC_GATHER : access.a == 16 && access.b == 16 ? 16 : SPEC_REALIGN;
+    *needed = form == JG_FORM_SPECIALISED ? 0 : generic_flag(family, vec);
+    return form == JG_FORM_SPECIALISED ? specialised_spec(family, a->number, p, access) : generic_spec(family, a->number, p, vec);
 }
 
 /* Shows the candidates of so many slices, 0: all. with_reasons: in words, which takes far longer than the rest. */
@@ -360,15 +366,15 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
     problem p = {.m = 1, .n = 1, .k = 1, .batch = 1, .type_a = what->type_a, .type_b = what->type_b, .type_c = JG_F32, .math = what->math};
     const int family = family_of(&p, a);
     const arch_tile *rows = tiles_of(family, a);
+    /* Where nothing is converted, kernels for each pair of ops: those that copy, and those that realign. */
+    const int variants = copies_both(family, &p) ? 8 : 1;
     for (const arch_tile *row = rows; row && row->tile.m; row++) {
-        for (int variant = 0; variant < 5; variant++) {
-            const int vector = variant < 4;
+        for (int variant = 0; variant < variants; variant++) {
+            const uint8_t vec = variants == 1 ? SPEC_GATHER : variant < 4 ? 16 : SPEC_REALIGN;
             p.op_a = variant & 1 ? JG_T : JG_N;
             p.op_b = variant >> 1 & 1 ? JG_T : JG_N;
-            if (family != FAMILY_MMA && variant > 0) break;
-            if (family == FAMILY_MMA && vector && !copies_both(family, &p)) continue;
-            if (!(row->flags & (vector ? TILE_GENERIC : TILE_GENERIC_GATHER))) continue;
-            plan c = {.spec = generic_spec(family, a->number, &p, vector)};
+            if (!(row->flags & generic_flag(family, vec))) continue;
+            plan c = {.spec = generic_spec(family, a->number, &p, vec)};
             c.spec.tile = tile_for(family, &p, row);
             char reason[160];
             c.spec.grouped = what->grouped;
