@@ -162,7 +162,8 @@ static int copies_both(int family, const problem *p)
 /* Which rows make generic kernels that take their operands so. */
 static unsigned generic_flag(int family, uint8_t vec)
 {
-    return family == FAMILY_MMA && vec != 16 ? TILE_GENERIC_GATHER : TILE_GENERIC;
+    if (family != FAMILY_MMA || vec == 16) return TILE_GENERIC;
+    return vec == SPEC_REALIGN ? TILE_GENERIC_REALIGN : TILE_GENERIC_GATHER;
 }
 
 /* What all candidates are but for their tile, and which flag their rows must have; 0: none. */

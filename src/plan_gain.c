@@ -21,7 +21,8 @@
 /* A generic kernel that reads element by element also works out which way its operands lie. Counted: 1.6 times the
  * instructions. */
 #define GATHER_SHARE 0.4
-/* What it costs more for each operand that the own kernel copies or realigns, several elements at a time. Counted: 2.3 to 2.9 times in all. */
+/* What it costs more for each operand that the own kernel copies or realigns, several elements at a time. Counted: 2.3 to 2.9 times
+ * in all. */
 #define GATHER_COPY_SHARE 0.5
 /* A generic kernel that realigns works out addresses of words, and it realigns an operand that its own kernel may copy. Not yet
  * measured. */

@@ -8,9 +8,9 @@
 // an ldmatrix reads lie in different banks.
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, k contiguous)
-// and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted, whose rows are not even 4-byte
-// aligned, or 8-bit ones not contiguous along k, are gathered: read through registers, by any strides, into the k-major
-// layout; there the transposition can be a launch argument.
+// and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted are gathered: read through registers,
+// by any strides, into the k-major layout; there the transposition can be a launch argument. Those whose rows are not even 4-byte
+// aligned, and 8-bit ones not contiguous along k, are realigned (realign.cuh).
 //
 // The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family give
 // the same bits.
