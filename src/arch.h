@@ -7,6 +7,7 @@
 
 #define TILE_GENERIC 1u        /* in the generic set with 16-byte loads (mma) or all loads (simt) */
 #define TILE_GENERIC_GATHER 2u /* in the generic set with element-wise loads (mma) */
+#define TILE_GENERIC_REALIGN 4u /* in the generic set for operands that are not aligned (mma) */
 
 typedef struct arch_tile {
     tile tile;

@@ -181,13 +181,24 @@ static int converts(const kernel_spec *s)
     return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
 }
 
+/* What of an mma kernel's operand is under way in registers: two for each word of 4 bytes that is realigned, one for each that is
+ * only turned. */
+static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguous)
+{
+    const int bytes = kernel_multiply_type(s) == JG_S8, threads = kernel_threads(s);
+    const int words = (mn * s->tile.k / (bytes ? 4 : 2) + threads - 1) / threads;
+    return vec == SPEC_REALIGN ? 2 * words : vec >= 4 && bytes && !k_contiguous ? words : 0;
+}
+
 /* What a step's operands take; of mma the next step's too, where a stage has several for a slice. Of tf32 fragments each f32 takes a register, and one more for its rest. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
-    case FAMILY_MMA: return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0);
+    case FAMILY_MMA:
+        return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0) +
+               words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
     default: return t->warp_m + t->warp_n + quads;
     }

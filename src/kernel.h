@@ -28,6 +28,8 @@ enum { FAMILY_SIMT = 1, FAMILY_MMA = 2, FAMILY_TF32 = 3 };
  * several at a time. Other widths are those of cp.async. */
 #define SPEC_GATHER 2
 #define SPEC_GATHER_WIDE 3 /* of a specialised kernel, where its rows do */
+/* And that it goes through registers in words of 4 bytes, put together of what lies at any address. */
+#define SPEC_REALIGN 1
 
 /* What becomes of a sum, as one word: JG_EPILOGUE_ flags, then these. As in templates/common.cuh. */
 enum {
@@ -51,7 +53,7 @@ typedef struct kernel_spec {
     uint8_t type_a, type_b;     /* jg_type */
     uint8_t math;               /* a JG_MATH_ mode and flags */
     uint8_t trans_a, trans_b;   /* 0, 1 or SPEC_ARGUMENT */
-    uint8_t vec_a, vec_b;       /* bytes of a load: 16, 8, 4, SPEC_GATHER, SPEC_GATHER_WIDE, or SPEC_ARGUMENT */
+    uint8_t vec_a, vec_b;       /* bytes of a load: 16, 8, 4, SPEC_REALIGN, SPEC_GATHER, SPEC_GATHER_WIDE, or SPEC_ARGUMENT */
     uint8_t vec_c;              /* 1 if four neighbours of C may be stored at once, 0, or SPEC_ARGUMENT */
     uint8_t single;             /* 1 if the batch is known to be one item */
     uint8_t grouped;            /* 1: a generic kernel that takes many products, KERNEL_GROUP of them (grouped.c) */

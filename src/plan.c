@@ -27,21 +27,26 @@ static int is_contiguous_along_k(const problem *p, int operand_b)
     return operand_b ? p->op_b == JG_T : p->op_a == JG_N;
 }
 
-/* Whether an operand can be copied as it is into the shared memory of an mma kernel: it needs no conversion, and 8-bit
- * elements, which ldmatrix cannot transpose, are contiguous along k. */
+/* Whether an operand goes as it is into the shared memory of an mma kernel: it needs no conversion. */
 static int copies(const problem *p, int operand_b)
 {
     const jg_type type = (jg_type)(operand_b ? p->type_b : p->type_a), multiply = problem_multiply_type(p);
     if (p->math & MATH_FLAGS || type_bits(type) != type_bits(multiply) || (multiply == JG_F16 && type != JG_F16)) return 0;
-    return multiply != JG_S8 || is_contiguous_along_k(p, operand_b);
+    return multiply != JG_F32;
+}
+
+/* Whether on its way it is turned, in words of 4 bytes: ldmatrix cannot transpose 8-bit elements. */
+static int turns(const problem *p, int operand_b)
+{
+    return problem_multiply_type(p) == JG_S8 && !is_contiguous_along_k(p, operand_b);
 }
 
 /* Widths that make no difference to a kernel are told as the same one. */
 static uint8_t known_width(const problem *p, int operand_b, uint8_t w)
 {
     const size_t element = type_bytes((jg_type)(operand_b ? p->type_b : p->type_a));
-    const int steps = problem_multiply_type(p) != JG_F32 && copies(p, operand_b);
-    return w == 16 || (steps && w >= 4) ? w : (uint8_t)element;
+    if (w == 16) return w;
+    return copies(p, operand_b) && w >= 4 ? (turns(p, operand_b) ? 4 : w) : (uint8_t)element;
 }
 
 access_widths plan_access(const problem *p, unsigned align_a, unsigned align_b, unsigned align_c)
@@ -89,16 +94,16 @@ static kernel_spec base_spec(int family, int number, const problem *p, jg_form f
     return s;
 }
 
-/* What the generic kernels of a family leave to the launch. vector: one that copies 16 bytes at a time. */
-static kernel_spec generic_spec(int family, int number, const problem *p, int vector)
+/* What the generic kernels of a family leave to the launch. vec: of an mma kernel, what it does with both operands. */
+static kernel_spec generic_spec(int family, int number, const problem *p, uint8_t vec)
 {
     kernel_spec s = base_spec(family, number, p, JG_FORM_GENERIC);
     s.fusion = SPEC_FUSION_ARGUMENT;
     s.vec_c = SPEC_ARGUMENT;
-    if (family == FAMILY_MMA && vector) {
+    if (family == FAMILY_MMA && vec != SPEC_GATHER) {
         s.trans_a = p->op_a == JG_T;
         s.trans_b = p->op_b == JG_T;
-        s.vec_a = s.vec_b = 16;
+        s.vec_a = s.vec_b = vec;
     } else {
         s.trans_a = s.trans_b = SPEC_ARGUMENT;
         s.vec_a = s.vec_b = p->type_a == JG_F32 ? SPEC_ARGUMENT : SPEC_GATHER;
@@ -124,7 +129,7 @@ static void leave_to_launch(const problem *p, kernel_spec *s)
 static uint8_t copy_width(int family, const problem *p, int operand_b, uint8_t access)
 {
     if (family != FAMILY_MMA) return p->type_a == JG_F32 ? access : SPEC_GATHER;
-    if (copies(p, operand_b) && access >= 4) return access;
+    if (copies(p, operand_b)) return access < 4 ? SPEC_REALIGN : turns(p, operand_b) ? 4 : access;
     return access == 16 && is_contiguous_along_k(p, operand_b) ? SPEC_GATHER_WIDE : SPEC_GATHER;
 }
 
@@ -148,19 +153,26 @@ static kernel_spec specialised_spec(int family, int number, const problem *p, ac
     return s;
 }
 
-/* Whether a generic kernel of the problem's class can copy both operands 16 bytes at a time. */
+/* Whether the problem's class needs no conversion: its generic kernels copy both operands 16 bytes at a time, or realign both. */
 static int copies_both(int family, const problem *p)
 {
     return family == FAMILY_MMA && copies(p, 0) && copies(p, 1);
+}
+
+/* Which rows make generic kernels that take their operands so. */
+static unsigned generic_flag(int family, uint8_t vec)
+{
+    if (family != FAMILY_MMA || vec == 16) return TILE_GENERIC;
+    return vec == SPEC_REALIGN ? TILE_GENERIC_REALIGN : TILE_GENERIC_GATHER;
 }
 
 /* What all candidates are but for their tile, and which flag their rows must have; 0: none. */
 static kernel_spec candidate_spec(const problem *p, access_widths access, jg_form form, const arch *a, unsigned *needed)
 {
     const int family = family_of(p, a);
-    const int vector = copies_both(family, p) && access.a == 16 && access.b == 16;
-    *needed = form == JG_FORM_SPECIALISED ? 0 : family == FAMILY_MMA && !vector ? TILE_GENERIC_GATHER : TILE_GENERIC;
-    return form == JG_FORM_SPECIALISED ? specialised_spec(family, a->number, p, access) : generic_spec(family, a->number, p, vector);
+    const uint8_t vec = !copies_both(family, p) ? SPEC_GATHER : access.a == 16 && access.b == 16 ? 16 : SPEC_REALIGN;
+    *needed = form == JG_FORM_SPECIALISED ? 0 : generic_flag(family, vec);
+    return form == JG_FORM_SPECIALISED ? specialised_spec(family, a->number, p, access) : generic_spec(family, a->number, p, vec);
 }
 
 /* Shows the candidates of so many slices, 0: all. with_reasons: in words, which takes far longer than the rest. */
@@ -355,15 +367,15 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
     problem p = {.m = 1, .n = 1, .k = 1, .batch = 1, .type_a = what->type_a, .type_b = what->type_b, .type_c = JG_F32, .math = what->math};
     const int family = family_of(&p, a);
     const arch_tile *rows = tiles_of(family, a);
+    /* Where nothing is converted, kernels for each pair of ops: those that copy, and those that realign. */
+    const int variants = copies_both(family, &p) ? 8 : 1;
     for (const arch_tile *row = rows; row && row->tile.m; row++) {
-        for (int variant = 0; variant < 5; variant++) {
-            const int vector = variant < 4;
+        for (int variant = 0; variant < variants; variant++) {
+            const uint8_t vec = variants == 1 ? SPEC_GATHER : variant < 4 ? 16 : SPEC_REALIGN;
             p.op_a = variant & 1 ? JG_T : JG_N;
             p.op_b = variant >> 1 & 1 ? JG_T : JG_N;
-            if (family != FAMILY_MMA && variant > 0) break;
-            if (family == FAMILY_MMA && vector && !copies_both(family, &p)) continue;
-            if (!(row->flags & (vector ? TILE_GENERIC : TILE_GENERIC_GATHER))) continue;
-            plan c = {.spec = generic_spec(family, a->number, &p, vector)};
+            if (!(row->flags & generic_flag(family, vec))) continue;
+            plan c = {.spec = generic_spec(family, a->number, &p, vec)};
             c.spec.tile = tile_for(family, &p, row);
             char reason[160];
             c.spec.grouped = what->grouped;

@@ -21,8 +21,13 @@
 /* A generic kernel that reads element by element also works out which way its operands lie. Counted: 1.6 times the
  * instructions. */
 #define GATHER_SHARE 0.4
-/* What it costs more for each operand that the own kernel copies several elements at a time. Counted: 2.3 to 2.9 times in all. */
+/* What it costs more for each operand that the own kernel copies or realigns, several elements at a time. Counted: 2.3 to 2.9 times
+ * in all. */
 #define GATHER_COPY_SHARE 0.5
+/* A generic kernel that realigns works out addresses of words, and it realigns an operand that its own kernel may copy. Not yet
+ * measured. */
+#define REALIGN_SHARE 0.2
+#define REALIGN_COPY_SHARE 0.1
 /* How much of the model's difference between two tiles to believe: of 1.12 for 4096 cubed in f16, hardly any was measured. */
 #define TILE_TRUST 0.05
 
@@ -44,10 +49,18 @@ static double exposed_part(const plan *generic)
     return simt && exposed < SIMT_LEAST_EXPOSED ? SIMT_LEAST_EXPOSED : exposed;
 }
 
-static double gather_share(const kernel_spec *generic, const kernel_spec *own)
+static int gathers(uint8_t vec)
 {
-    if (generic->family != FAMILY_MMA || generic->vec_a != SPEC_GATHER) return 0;
-    return GATHER_SHARE + GATHER_COPY_SHARE * ((own->vec_a > SPEC_GATHER_WIDE) + (own->vec_b > SPEC_GATHER_WIDE));
+    return vec == SPEC_GATHER || vec == SPEC_GATHER_WIDE;
+}
+
+static double load_share(const kernel_spec *generic, const kernel_spec *own)
+{
+    if (generic->family != FAMILY_MMA) return 0;
+    if (generic->vec_a == SPEC_REALIGN)
+        return REALIGN_SHARE + REALIGN_COPY_SHARE * ((own->vec_a != SPEC_REALIGN) + (own->vec_b != SPEC_REALIGN));
+    if (generic->vec_a != SPEC_GATHER) return 0;
+    return GATHER_SHARE + GATHER_COPY_SHARE * (!gathers(own->vec_a) + !gathers(own->vec_b));
 }
 
 double plan_gain(const plan *generic, const plan *own)
@@ -55,7 +68,7 @@ double plan_gain(const plan *generic, const plan *own)
     /* Without a k step there is nothing to do but to store. */
     if (own->spec.form != JG_FORM_SPECIALISED || own->steps == 0) return 1;
     const double addresses = ADDRESS_SHARE * exposed_part(generic) * constant_part(&own->spec);
-    const double saved = addresses + gather_share(&generic->spec, &own->spec);
+    const double saved = addresses + load_share(&generic->spec, &own->spec);
     const double tiles = own->clocks > 0 ? generic->clocks / own->clocks : 1;
     return (1 + saved) * (1 + TILE_TRUST * (tiles - 1));
 }

@@ -24,7 +24,7 @@
     extern const char symbol[] __attribute__((visibility("hidden")))
 
 EMBED(jg_template_simt, PART("quads.cuh") PART("simt.cu") PART("entry.cuh"));
-EMBED(jg_template_mma, PART("fragments.cuh") PART("mma.cu") PART("entry.cuh"));
+EMBED(jg_template_mma, PART("fragments.cuh") PART("realign.cuh") PART("mma.cu") PART("entry.cuh"));
 EMBED(jg_template_tf32, PART("quads.cuh") PART("fragments.cuh") PART("tf32.cu") PART("entry.cuh"));
 
 static pthread_once_t digest_once = PTHREAD_ONCE_INIT;

@@ -8,9 +8,9 @@
 // an ldmatrix reads lie in different banks.
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, k contiguous)
-// and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted, whose rows are not even 4-byte
-// aligned, or 8-bit ones not contiguous along k, are gathered: read through registers, by any strides, into the k-major
-// layout; there the transposition can be a launch argument.
+// and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted are gathered: read through registers,
+// by any strides, into the k-major layout; there the transposition can be a launch argument. Those whose rows are not even 4-byte
+// aligned, and 8-bit ones not contiguous along k, are realigned (realign.cuh).
 //
 // The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family and of as
 // many slices give the same bits. With JG_SLICES = S, step t from the start of k is for slice t mod S.
@@ -24,13 +24,43 @@
 #define STAGE_A_BYTES (JG_BM * JG_BK * ELEMENT_BYTES)
 #define STAGE_B_BYTES (JG_BN * JG_BK * ELEMENT_BYTES)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
+
+// Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag. A width of 1
+// means to realign.
+#define GATHERS(vec) ((vec) == 2 || (vec) == 3)
+#if GATHERS(JG_VEC_A) || MULTIPLY == JG_TYPE_S8
+#define A_KMAJOR true
+#else
+#define A_KMAJOR (JG_TRANS_A == 0)
+#endif
+#if GATHERS(JG_VEC_A)
+#define REALIGNS_A false
+#define K_CONTIGUOUS_A true
+#else
+#define K_CONTIGUOUS_A (JG_TRANS_A == 0)
+#define REALIGNS_A (JG_VEC_A == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A))
+#endif
+#if GATHERS(JG_VEC_B) || MULTIPLY == JG_TYPE_S8
+#define B_KMAJOR true
+#else
+#define B_KMAJOR (JG_TRANS_B != 0)
+#endif
+#if GATHERS(JG_VEC_B)
+#define REALIGNS_B false
+#define K_CONTIGUOUS_B true
+#else
+#define K_CONTIGUOUS_B (JG_TRANS_B != 0)
+#define REALIGNS_B (JG_VEC_B == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B))
+#endif
+#define REALIGNS (REALIGNS_A || REALIGNS_B)
+
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
 // Whether the next stage's first fragments are read before this one's last are multiplied, which is then where the barrier is.
-#define AHEAD (STEPS > 1)
+#define AHEAD (STEPS > 1 && !REALIGNS)
 // Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
 #ifdef JG_K
 #define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
-#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES)
+#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !REALIGNS)
 #else
 #define STEPS_OF_K 0
 #define ALL_AT_ONCE false
@@ -41,18 +71,6 @@
 #define RING_BYTES (STAGES * STAGE_BYTES)
 // A loop over few stages with few mma each goes without jumps.
 static const int UNROLL_STAGES = ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * FRAGS_M * FRAGS_N <= 64) ? 16 : 1;
-
-// Widths of 2 and 3 bytes mean to gather; of 3 several elements at a time, which a generic kernel is told by a flag.
-#if JG_VEC_A <= 3
-#define A_KMAJOR true
-#else
-#define A_KMAJOR (JG_TRANS_A == 0)
-#endif
-#if JG_VEC_B <= 3
-#define B_KMAJOR true
-#else
-#define B_KMAJOR (JG_TRANS_B != 0)
-#endif
 
 // WHOLE: all the bytes are there.
 template <int BYTES, bool WHOLE>
@@ -324,9 +342,11 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         auto load = [&](u32 step) {
             const u32 stage = filling, k0 = step * JG_BK;
             if (step < steps) {
-                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, copy_a, weights_a, LDA, !TRANS_A,
+                if (!REALIGNS_A)
+                    load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, copy_a, weights_a, LDA, !TRANS_A,
                                                                                      wide_a, m0, k0, DIM_M, DIM_K);
-                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, copy_b, weights_b,
+                if (!REALIGNS_B)
+                    load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, copy_b, weights_b,
                                                                                      LDB, TRANS_B, wide_b, n0, k0, DIM_N, DIM_K);
             }
             cp_async_commit();
@@ -334,8 +354,27 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             copy_b.from += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
             filling = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES;
         };
+        realigned<REALIGNS_A, K_CONTIGUOUS_A, JG_BM, THREADS, JG_VEC_A> words_a;
+        realigned<REALIGNS_B, K_CONTIGUOUS_B, JG_BN, THREADS, JG_VEC_B> words_b;
+        auto fetch_words = [&](u32 step) {
+            if (step >= steps) return;
+            words_a.fetch(a, LDA, m0, step * JG_BK, DIM_M, DIM_K);
+            words_b.fetch(b, LDB, n0, step * JG_BK, DIM_N, DIM_K);
+        };
+        auto put_words = [&](u32 step) {
+            const u32 stage = shared + step % STAGES * STAGE_BYTES, k0 = step * JG_BK;
+            if (step >= steps) return;
+            words_a.put(stage);
+            words_b.put(stage + STAGE_A_BYTES);
+            if (!words_a.has_edges_at(m0, k0, DIM_M, DIM_K) && !words_b.has_edges_at(n0, k0, DIM_N, DIM_K)) return;
+            __syncthreads();
+            words_a.put_edges(stage, a, LDA, m0, k0, DIM_M, DIM_K);
+            words_b.put_edges(stage + STAGE_A_BYTES, b, LDB, n0, k0, DIM_N, DIM_K);
+        };
+        // What is realigned is fetched one step ahead: the first step, in a turn of the loop before it.
+        const u32 first = REALIGNS ? -1 : 0;
 #pragma unroll UNROLL_LONG
-        for (u32 step = 0; step < STAGES - 1; step++) load(step);
+        for (u32 step = 0; step != first + STAGES - 1; step++) load(step);
 
         u32 at_a[A_KMAJOR ? STEPS : FRAGS_M], at_b[B_KMAJOR ? STEPS : FRAGS_N / 2];
         find_fragments<JG_BM, JG_WM, A_KMAJOR, false>(at_a, warp_m, slice_of_warp(), lane);
@@ -365,8 +404,24 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             await_stage();
             fetch(0);
         }
+#pragma unroll 1
+        for (u32 step = first; REALIGNS && step != steps; step++) {
+            await_stage();
+            load(step + STAGES - 1);
+            fetch_words(step + 1);
+            if (step < steps) {
+                fetch(0);
+#pragma unroll
+                for (u32 t = 0; t < STEPS; t++) {
+                    if (t + 1 < STEPS) fetch(t + 1);
+                    multiply(t);
+                }
+                next_stage();
+            }
+            put_words(step + 1);
+        }
 #pragma unroll UNROLL_STAGES
-        for (u32 step = 0; step < steps; step++) {
+        for (u32 step = 0; !REALIGNS && step < steps; step++) {
             if (!AHEAD) {
                 await_stage();
                 fetch(0);

@@ -154,15 +154,16 @@ static CUresult check_shape(const promise *p, const fake_launch *l, int dynamic_
     return CUDA_SUCCESS;
 }
 
-/* Whether an operand that the kernel copies, as wide as the name says, can be copied: nothing converts its elements on the way,
- * and 8-bit ones are neighbours along k. */
+/* Whether an operand that the kernel copies or realigns, as wide as the name says, can be: nothing converts its elements on the
+ * way. 8-bit ones that are not neighbours along k are turned, in words of 4 bytes; generic kernels take the width they have. */
 static int copy_makes_sense(const promise *p, int vec, int type, int k_contiguous)
 {
     if (p->family != 'm' || vec == 2) return 1;
     if (vec == 3) return k_contiguous && p->is_specialised; /* gathered, several elements along k at a time */
     const int element = multiplies_integers(p) ? 8 : 16;
-    return (vec == 4 || vec == 8 || vec == 16) && bits_in(type) == element && !(p->math & ~15u) &&
-           (element == 16 || k_contiguous);
+    const int turned = element == 8 && !k_contiguous;
+    return (vec == 1 || vec == 4 || (vec == 8 && !turned) || (vec == 16 && !(turned && p->is_specialised))) &&
+           bits_in(type) == element && !(p->math & ~15u);
 }
 
 /* The bytes that a kernel accesses an operand by: as its name says or, where that leaves it open, as the launch does. */

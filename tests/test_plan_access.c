@@ -122,10 +122,12 @@ static jg_problem random_problem(jg_type a, jg_type b)
     return p;
 }
 
-/* Several elements at a time are gathered along k, 16 bytes or less of them. */
-static void check_spec_width(uint8_t vec, uint8_t access, int k_contiguous)
+/* Several elements at a time are gathered along k, 16 bytes or less of them. What is turned is read 4 bytes at a time. */
+static void check_spec_width(uint8_t vec, uint8_t access, int k_contiguous, int turned)
 {
     if (vec == SPEC_GATHER_WIDE) assert_true(access == 16 && k_contiguous);
+    else if (vec == SPEC_REALIGN) assert_true(access < 4);
+    else if (vec != SPEC_GATHER && turned) assert_true(vec == 4 && access >= 4);
     else if (vec != SPEC_GATHER) assert_int_equal(vec, access);
 }
 
@@ -146,8 +148,9 @@ static void no_width_promises_more_than_the_addresses_give(void **state)
             const limits l = of(87);
             plan chosen;
             assert_int_equal(plan_choose(&p, w, JG_FORM_SPECIALISED, &l, &chosen), JG_OK);
-            check_spec_width(chosen.spec.vec_a, w.a, p.op_a == JG_N);
-            check_spec_width(chosen.spec.vec_b, w.b, p.op_b == JG_T);
+            const int bytes = problem_multiply_type(&p) == JG_S8;
+            check_spec_width(chosen.spec.vec_a, w.a, p.op_a == JG_N, bytes && p.op_a == JG_T);
+            check_spec_width(chosen.spec.vec_b, w.b, p.op_b == JG_T, bytes && p.op_b == JG_N);
             assert_int_equal(chosen.spec.vec_c, w.c);
         }
 }
@@ -174,16 +177,17 @@ static void widths_that_make_no_difference_are_one(void **state)
                     met_a |= w.a, met_b |= w.b;
                 }
                 const int bytes = !math && type_is_integer(a) && type_is_integer(b) && a != JG_S4;
+                const int bytes_b = bytes && b != JG_S4;
                 const int copies_a = (!math && (a == JG_F16 || a == JG_BF16)) || (bytes && !(ops & 1));
-                const int copies_b = (!math && (b == JG_F16 || b == JG_BF16)) || (bytes && ops >> 1);
-                assert_int_equal(met_a, copies_a ? 16 | 8 | 4 : 16 | type_bytes(a));
-                assert_int_equal(met_b, copies_b ? 16 | 8 | 4 : 16 | type_bytes(b));
+                const int copies_b = (!math && (b == JG_F16 || b == JG_BF16)) || (bytes_b && ops >> 1);
+                assert_int_equal(met_a, copies_a ? 16 | 8 | 4 : bytes ? 16 | 4 : 16 | type_bytes(a));
+                assert_int_equal(met_b, copies_b ? 16 | 8 | 4 : bytes_b ? 16 | 4 : 16 | type_bytes(b));
             }
 }
 
 /* --- copy or gather --- */
 
-/* SPEC_GATHER, or the bytes of a copy. */
+/* SPEC_GATHER, SPEC_REALIGN, or the bytes of a copy. */
 static void expect_loads(jg_problem in, unsigned align, int a, int b)
 {
     const limits orin = of(87);
@@ -198,7 +202,7 @@ static void expect_loads(jg_problem in, unsigned align, int a, int b)
 static void operands_are_copied_where_nothing_converts_them(void **state)
 {
     (void)state;
-    const int gather = SPEC_GATHER;
+    const int gather = SPEC_GATHER, realign = SPEC_REALIGN;
     const jg_problem base = {.m = 64, .n = 64, .k = 64};
     static const jg_type halves[] = {JG_F16, JG_BF16};
     jg_problem p = base;
@@ -213,7 +217,7 @@ static void operands_are_copied_where_nothing_converts_them(void **state)
             expect_loads(p, 16, 16, 16);
             expect_loads(p, 8, 8, 8);
             expect_loads(p, 4, 4, 4);
-            expect_loads(p, 2, gather, gather);
+            expect_loads(p, 2, realign, realign);
             /* What cleans elements reads them. */
             p.math = JG_MATH_FLUSH;
             expect_loads(p, 16, wide_a, wide_b);
@@ -226,16 +230,19 @@ static void operands_are_copied_where_nothing_converts_them(void **state)
             p.type_a = JG_S4, p.type_b = halves[y];
             expect_loads(p, 16, wide_a, 16);
             expect_loads(p, 4, gather, 4);
+            expect_loads(p, 2, gather, realign);
         }
         p.type_a = p.type_b = JG_F16;
         p.math = JG_MATH_F16;
         expect_loads(p, 16, 16, 16);
         p.math = 0;
-        /* 8-bit integers are not transposed on their way: they are copied along k alone. */
+        /* 8-bit integers are turned on their way, in words, or copied along k. */
         p.type_a = JG_U8, p.type_b = JG_S8;
-        expect_loads(p, 16, a_lies_along_k ? 16 : gather, b_lies_along_k ? 16 : gather);
-        expect_loads(p, 4, a_lies_along_k ? 4 : gather, b_lies_along_k ? 4 : gather);
-        expect_loads(p, 1, gather, gather);
+        expect_loads(p, 16, a_lies_along_k ? 16 : 4, b_lies_along_k ? 16 : 4);
+        expect_loads(p, 8, a_lies_along_k ? 8 : 4, b_lies_along_k ? 8 : 4);
+        expect_loads(p, 4, 4, 4);
+        expect_loads(p, 2, realign, realign);
+        expect_loads(p, 1, realign, realign);
         p.type_a = p.type_b = JG_S4;
         expect_loads(p, 16, wide_a, wide_b);
         p.type_a = JG_E4M3, p.type_b = JG_E5M2;

@@ -25,7 +25,7 @@ static const char *const products[] = {
     "256x256x256:f16:tn:specialised", "256x256x256:f16-f32:specialised", "127x193x63:f16:generic", "127x193x63:f16:specialised",
     "128x192x64:bf16:specialised", "256x256x256:generic", "256x256x256:specialised", "256x256x256:nt:specialised",
     "255x257x40:generic", "255x257x40:specialised", "64x64x64x5:f16:specialised", "1x512x512:generic",
-    "128x128x128:s8:nt:specialised", "128x128x128:f16.s4:specialised",
+    "128x128x128:s8:nt:specialised", "128x128x128:s8:specialised", "127x193x63:s8:nt:specialised", "128x128x128:f16.s4:specialised",
     "128x128x128:tf32:specialised", "128x128x128:3xtf32:generic",
 };
 #define PRODUCTS (sizeof products / sizeof products[0])
