@@ -10,6 +10,16 @@
 template <int CHUNKS>
 __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk);
 
+__device__ __forceinline__ void load_word(u32 &word, const u8 *p)
+{
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(p) : "memory");
+}
+
+__device__ __forceinline__ void load_half(u32 &half, const u8 *p)
+{
+    asm volatile("ld.global.u16 %0, [%1];" : "=r"(half) : "l"(p) : "memory");
+}
+
 // Loads where `count` is above `q`: predicates that the compiler makes no branches of.
 __device__ __forceinline__ void load_word_if(u32 &word, const u8 *p, u32 count, u32 q)
 {
@@ -110,23 +120,38 @@ struct kept_rows {
 
     __device__ __forceinline__ void fetch(const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit, u32 column_limit)
     {
+        const u32 reach = MULTIPLY == JG_TYPE_S8 ? 4 : 0;  // of a word's other half
         const u32 alike_rows = rows_of(0, row0, row_limit);
         turn = (u32)ld * (4 / WORD);
         shift = (u32)(size_t)global + row0 * turn;
-#if MULTIPLY != JG_TYPE_S8
-        if (ALIKE && shift_of(0) == 0) {
-            const u32 left = left_of(column0 + word_of(0) * 2, column_limit);
-            const u32 words = left >= 2 ? alike_rows : 0, halves = left == 1 ? alike_rows : 0;
+        // Where all is there, without conditions.
+        if (ALIKE && ROWS * PER_ROW % NT == 0 && row0 + ROWS <= row_limit && column0 >= reach && column0 + COLUMNS + reach <= column_limit) {
+            const u8 *p = global + ((row0 + row_of(0)) * ld + column0) * (4 / WORD) + word_of(0) * 4;
+#if MULTIPLY == JG_TYPE_S8
+            p -= shift_of(0);
 #pragma unroll
             for (u32 q = 0; q < COUNT; q++) {
-                const u8 *p = global + ((row0 + row_of(0)) * ld + q * STEP * ld + column0 + word_of(0) * 2) * 2;
-                low[q] = high[q] = 0;
-                load_word_if(low[q], p, words, q);
-                load_half_if(low[q], p, halves, q);
+                load_word(low[q], p + q * STEP * ld);
+                high[q] = 0;
+                load_word_if(high[q], p + q * STEP * ld + 4, shift_of(0), 0);
             }
+#else
+            if (shift_of(0) == 0) {
+#pragma unroll
+                for (u32 q = 0; q < COUNT; q++) {
+                    load_word(low[q], p + q * STEP * ld * 2);
+                    high[q] = 0;
+                }
+            } else {
+#pragma unroll
+                for (u32 q = 0; q < COUNT; q++) {
+                    load_half(low[q], p + q * STEP * ld * 2);
+                    load_half(high[q], p + q * STEP * ld * 2 + 2);
+                }
+            }
+#endif
             return;
         }
-#endif
 #pragma unroll
         for (u32 q = 0; q < COUNT; q++) {
             const u32 at = ALIKE ? 0 : q, column = column0 + word_of(at) * WORD, left = left_of(column, column_limit);
@@ -202,6 +227,19 @@ struct turned_rows {
     {
         turn = (u32)ld;
         shift = (u32)(size_t)global;
+        // Where all is there, nearly without conditions.
+        if (BLOCKS % WARPS == 0 && k0 + JG_BK <= k_limit && (ALIGNED || mn0 >= 4) && mn0 + MN + (ALIGNED ? 0 : 4) <= mn_limit) {
+#pragma unroll
+            for (u32 q = 0; q < COUNT; q++)
+#pragma unroll
+                for (u32 i = 0; i < 4; i++) {
+                    const u8 *p = global + (k0 + k_of(q) + i) * ld + mn0 + mn_of(q) - shift_of(i);
+                    load_word(low[q][i], p);
+                    high[q][i] = 0;
+                    if (!ALIGNED) load_word_if(high[q][i], p + 4, shift_of(i), 0);
+                }
+            return;
+        }
 #pragma unroll
         for (u32 q = 0; q < COUNT; q++) {
             const u32 mn = mn0 + mn_of(q), k = k0 + k_of(q);
