@@ -75,8 +75,8 @@ __device__ __forceinline__ void put_edges(u32 shared, const u8 *global, i64 ld, 
         if (TURNED) {
 #pragma unroll
             for (u32 j = 0; j < 4; j++)
-                asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared + chunk_at<JG_BK / 16>(at + j, row / 16) + row % 16), "r"(bytes[j])
-                             : "memory");
+                asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared + chunk_at<JG_BK / 16>(at + j, row / 16) + row % 16),
+                             "r"(bytes[j]) : "memory");
         } else {
             store_word(shared + chunk_at<COLUMNS / 16>(row, at / 16) + at % 16,
                        bytes[0] | bytes[1] << 8 | bytes[2] << 16 | bytes[3] << 24);
@@ -191,8 +191,8 @@ struct kept_rows {
         return has_edges<COLUMNS>(column0, column_limit);
     }
 
-    static __device__ __forceinline__ void put_edges_of(u32 shared, const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit,
-                                                        u32 column_limit)
+    static __device__ __forceinline__ void put_edges_of(u32 shared, const u8 *global, i64 ld, u32 row0, u32 column0,
+                                                        u32 row_limit, u32 column_limit)
     {
         put_edges<ROWS, COLUMNS, NT, false>(shared, global, ld, row0, column0, row_limit, column_limit);
     }

@@ -25,7 +25,7 @@ static int have_nvrtc(void)
                         .vec_a = SPEC_ARGUMENT,
                         .vec_b = SPEC_ARGUMENT,
                         .vec_c = SPEC_ARGUMENT,
-                        .tile = {32, 32, 16, 4, 4, 2}};
+                        .tile = {32, 32, 16, 4, 4, 2, 1}};
     image img;
     jg_status status = compile_on_thread(nvrtc_compiler, &tiny, &img);
     if (status == JG_ERR_NO_NVRTC) print_message("SKIP no NVRTC: %s\n", jg_last_error());
@@ -67,7 +67,7 @@ static void test_missing_nvrtc(void **state)
     (void)state;
     compiler *none = compiler_create("/nonexistent/libnvrtc.so", 0);
     kernel_spec s = {.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_GENERIC, .type_a = JG_F32, .type_b = JG_F32,
-                     .fusion = SPEC_FUSION_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2}};
+                     .fusion = SPEC_FUSION_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2, 1}};
     image img;
     assert_int_equal(compile_on_thread(none, &s, &img), JG_ERR_NO_NVRTC);
     assert_non_null(strstr(jg_last_error(), "/nonexistent/libnvrtc.so"));
