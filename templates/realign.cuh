@@ -10,15 +10,27 @@
 template <int CHUNKS>
 __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk);
 
+__device__ __forceinline__ void load_word(u32 &word, const u8 *p)
+{
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(p) : "memory");
+}
+
+__device__ __forceinline__ void load_half(u32 &half, const u8 *p)
+{
+    asm volatile("ld.global.u16 %0, [%1];" : "=r"(half) : "l"(p) : "memory");
+}
+
 // Loads where `count` is above `q`: predicates that the compiler makes no branches of.
 __device__ __forceinline__ void load_word_if(u32 &word, const u8 *p, u32 count, u32 q)
 {
-    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; @p ld.global.u32 %0, [%1]; }" : "+r"(word) : "l"(p), "r"(count), "r"(q) : "memory");
+    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; @p ld.global.u32 %0, [%1]; }"
+                 : "+r"(word) : "l"(p), "r"(count), "r"(q) : "memory");
 }
 
 __device__ __forceinline__ void load_half_if(u32 &half, const u8 *p, u32 count, u32 q)
 {
-    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; @p ld.global.u16 %0, [%1]; }" : "+r"(half) : "l"(p), "r"(count), "r"(q) : "memory");
+    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; @p ld.global.u16 %0, [%1]; }"
+                 : "+r"(half) : "l"(p), "r"(count), "r"(q) : "memory");
 }
 
 __device__ __forceinline__ void store_word(u32 shared, u32 word)
@@ -47,13 +59,14 @@ __device__ __forceinline__ bool has_edges(u32 column0, u32 column_limit)
 
 // Reads them byte by byte. TURNED: neighbours along a row are put into different rows, of JG_BK elements.
 template <int ROWS, int COLUMNS, int NT, bool TURNED>
-__device__ __forceinline__ void put_edges(u32 shared, const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit, u32 column_limit)
+__device__ __forceinline__ void put_edges(u32 shared, const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit,
+                                          u32 column_limit)
 {
 #pragma unroll 1
     for (u32 i = threadIdx.x; i < ROWS * 3; i += NT) {
         const u32 row = i % ROWS, edge = i / ROWS;  // the first word, the last, the last but one
         const u32 column = edge == 0 ? 0 : ((column_limit - 1) / 4 + 1 - edge) * 4, at = column - column0;
-        if (column < column0 || at >= COLUMNS || (edge > 0 && is_inner(column, column_limit)) || (edge > 0 && column == 0)) continue;
+        if (column < column0 || at >= COLUMNS || (edge > 0 && (column == 0 || is_inner(column, column_limit)))) continue;
         const u32 left = row0 + row < row_limit ? left_of(column, column_limit) : 0;
         const u8 *p = global + (row0 + row) * ld + column;
         u32 bytes[4];
@@ -62,9 +75,11 @@ __device__ __forceinline__ void put_edges(u32 shared, const u8 *global, i64 ld, 
         if (TURNED) {
 #pragma unroll
             for (u32 j = 0; j < 4; j++)
-                asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared + chunk_at<JG_BK / 16>(at + j, row / 16) + row % 16), "r"(bytes[j]) : "memory");
+                asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared + chunk_at<JG_BK / 16>(at + j, row / 16) + row % 16),
+                             "r"(bytes[j]) : "memory");
         } else {
-            store_word(shared + chunk_at<COLUMNS / 16>(row, at / 16) + at % 16, bytes[0] | bytes[1] << 8 | bytes[2] << 16 | bytes[3] << 24);
+            store_word(shared + chunk_at<COLUMNS / 16>(row, at / 16) + at % 16,
+                       bytes[0] | bytes[1] << 8 | bytes[2] << 16 | bytes[3] << 24);
         }
     }
 }
@@ -110,23 +125,39 @@ struct kept_rows {
 
     __device__ __forceinline__ void fetch(const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit, u32 column_limit)
     {
+        const u32 reach = MULTIPLY == JG_TYPE_S8 ? 4 : 0;  // of a word's other half
         const u32 alike_rows = rows_of(0, row0, row_limit);
         turn = (u32)ld * (4 / WORD);
         shift = (u32)(size_t)global + row0 * turn;
-#if MULTIPLY != JG_TYPE_S8
-        if (ALIKE && shift_of(0) == 0) {
-            const u32 left = left_of(column0 + word_of(0) * 2, column_limit);
-            const u32 words = left >= 2 ? alike_rows : 0, halves = left == 1 ? alike_rows : 0;
+        // Where all is there, without conditions.
+        if (ALIKE && ROWS * PER_ROW % NT == 0 && row0 + ROWS <= row_limit && column0 >= reach &&
+            column0 + COLUMNS + reach <= column_limit) {
+            const u8 *p = global + ((row0 + row_of(0)) * ld + column0) * (4 / WORD) + word_of(0) * 4;
+#if MULTIPLY == JG_TYPE_S8
+            p -= shift_of(0);
 #pragma unroll
             for (u32 q = 0; q < COUNT; q++) {
-                const u8 *p = global + ((row0 + row_of(0)) * ld + q * STEP * ld + column0 + word_of(0) * 2) * 2;
-                low[q] = high[q] = 0;
-                load_word_if(low[q], p, words, q);
-                load_half_if(low[q], p, halves, q);
+                load_word(low[q], p + q * STEP * ld);
+                high[q] = 0;
+                load_word_if(high[q], p + q * STEP * ld + 4, shift_of(0), 0);
             }
+#else
+            if (shift_of(0) == 0) {
+#pragma unroll
+                for (u32 q = 0; q < COUNT; q++) {
+                    load_word(low[q], p + q * STEP * ld * 2);
+                    high[q] = 0;
+                }
+            } else {
+#pragma unroll
+                for (u32 q = 0; q < COUNT; q++) {
+                    load_half(low[q], p + q * STEP * ld * 2);
+                    load_half(high[q], p + q * STEP * ld * 2 + 2);
+                }
+            }
+#endif
             return;
         }
-#endif
 #pragma unroll
         for (u32 q = 0; q < COUNT; q++) {
             const u32 at = ALIKE ? 0 : q, column = column0 + word_of(at) * WORD, left = left_of(column, column_limit);
@@ -150,7 +181,8 @@ struct kept_rows {
         for (u32 q = 0; q < COUNT; q++) {
             if (ROWS * PER_ROW % NT != 0 && q + 1 == COUNT && row_of(q) >= ROWS) break;
             const u32 word = word_of(q);
-            store_word(shared + chunk_at<PER_ROW / 4>(row_of(q), word / 4) + word % 4 * 4, MULTIPLY == JG_TYPE_S8 ? joined(low[q], high[q], shift_of(q)) : low[q] + (high[q] << 16));
+            store_word(shared + chunk_at<PER_ROW / 4>(row_of(q), word / 4) + word % 4 * 4,
+                       MULTIPLY == JG_TYPE_S8 ? joined(low[q], high[q], shift_of(q)) : low[q] + (high[q] << 16));
         }
     }
 
@@ -159,8 +191,8 @@ struct kept_rows {
         return has_edges<COLUMNS>(column0, column_limit);
     }
 
-    static __device__ __forceinline__ void put_edges_of(u32 shared, const u8 *global, i64 ld, u32 row0, u32 column0, u32 row_limit,
-                                                        u32 column_limit)
+    static __device__ __forceinline__ void put_edges_of(u32 shared, const u8 *global, i64 ld, u32 row0, u32 column0,
+                                                        u32 row_limit, u32 column_limit)
     {
         put_edges<ROWS, COLUMNS, NT, false>(shared, global, ld, row0, column0, row_limit, column_limit);
     }
@@ -202,6 +234,19 @@ struct turned_rows {
     {
         turn = (u32)ld;
         shift = (u32)(size_t)global;
+        // Where all is there, nearly without conditions.
+        if (BLOCKS % WARPS == 0 && k0 + JG_BK <= k_limit && (ALIGNED || mn0 >= 4) && mn0 + MN + (ALIGNED ? 0 : 4) <= mn_limit) {
+#pragma unroll
+            for (u32 q = 0; q < COUNT; q++)
+#pragma unroll
+                for (u32 i = 0; i < 4; i++) {
+                    const u8 *p = global + (k0 + k_of(q) + i) * ld + mn0 + mn_of(q) - shift_of(i);
+                    load_word(low[q][i], p);
+                    high[q][i] = 0;
+                    if (!ALIGNED) load_word_if(high[q][i], p + 4, shift_of(i), 0);
+                }
+            return;
+        }
 #pragma unroll
         for (u32 q = 0; q < COUNT; q++) {
             const u32 mn = mn0 + mn_of(q), k = k0 + k_of(q);
@@ -231,7 +276,8 @@ struct turned_rows {
             for (u32 i = 0; i < 4; i++) rows[i] = ALIGNED ? low[q][i] : joined(low[q][i], high[q][i], shift_of(i));
 #pragma unroll
             for (u32 i = 0; i < 2; i++) {
-                const u32 upper = __byte_perm(rows[0], rows[1], i ? second : first), lower = __byte_perm(rows[2], rows[3], i ? second : first);
+                const u32 upper = __byte_perm(rows[0], rows[1], i ? second : first);
+                const u32 lower = __byte_perm(rows[2], rows[3], i ? second : first);
                 columns[2 * i] = __byte_perm(upper, lower, 0x5410);
                 columns[2 * i + 1] = __byte_perm(upper, lower, 0x7632);
             }
@@ -247,7 +293,8 @@ struct turned_rows {
         return ALIGNED ? mn0 + MN > mn_limit && mn_limit % 4 != 0 : has_edges<MN>(mn0, mn_limit);
     }
 
-    static __device__ __forceinline__ void put_edges_of(u32 shared, const u8 *global, i64 ld, u32 k0, u32 mn0, u32 k_limit, u32 mn_limit)
+    static __device__ __forceinline__ void put_edges_of(u32 shared, const u8 *global, i64 ld, u32 k0, u32 mn0, u32 k_limit,
+                                                        u32 mn_limit)
     {
         put_edges<JG_BK, MN, NT, true>(shared, global, ld, k0, mn0, k_limit, mn_limit);
     }
@@ -298,7 +345,8 @@ struct realigned {
     }
 
     // In between, all threads must have put.
-    __device__ __forceinline__ void put_edges(u32 shared, const u8 *global, i64 ld, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit) const
+    __device__ __forceinline__ void put_edges(u32 shared, const u8 *global, i64 ld, u32 mn0, u32 k0, u32 mn_limit,
+                                              u32 k_limit) const
     {
         if (!has_edges_at(mn0, k0, mn_limit, k_limit)) return;
         if (K_CONTIGUOUS) held.put_edges_of(shared, global, ld, mn0, k0, mn_limit, k_limit);

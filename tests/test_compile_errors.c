@@ -25,7 +25,7 @@ static int have_nvrtc(void)
                         .vec_a = SPEC_ARGUMENT,
                         .vec_b = SPEC_ARGUMENT,
                         .vec_c = SPEC_ARGUMENT,
-                        .tile = {32, 32, 16, 4, 4, 2}};
+                        .tile = {32, 32, 16, 4, 4, 2, 1}};
     image img;
     jg_status status = compile_on_thread(nvrtc_compiler, &tiny, &img);
     if (status == JG_ERR_NO_NVRTC) print_message("SKIP no NVRTC: %s\n", jg_last_error());
@@ -47,7 +47,7 @@ static void test_errors(void **state)
                      .vec_a = 16,
                      .vec_b = 16,
                      .vec_c = SPEC_ARGUMENT,
-                     .tile = {64, 64, 32, 32, 32, 3}};
+                     .tile = {64, 64, 32, 32, 32, 3, 1}};
     image img;
     s.arch = 20; /* no NVRTC that jitgemm opens knows it */
     assert_int_equal(compile_on_thread(nvrtc_compiler, &s, &img), JG_ERR_ARCH);
@@ -67,7 +67,7 @@ static void test_missing_nvrtc(void **state)
     (void)state;
     compiler *none = compiler_create("/nonexistent/libnvrtc.so", 0);
     kernel_spec s = {.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_GENERIC, .type_a = JG_F32, .type_b = JG_F32,
-                     .fusion = SPEC_FUSION_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2}};
+                     .fusion = SPEC_FUSION_ARGUMENT, .tile = {32, 32, 16, 4, 4, 2, 1}};
     image img;
     assert_int_equal(compile_on_thread(none, &s, &img), JG_ERR_NO_NVRTC);
     assert_non_null(strstr(jg_last_error(), "/nonexistent/libnvrtc.so"));
@@ -99,7 +99,7 @@ static void test_plain_nvcc(void **state)
          .vec_a = SPEC_ARGUMENT,
          .vec_b = SPEC_ARGUMENT,
          .vec_c = SPEC_ARGUMENT,
-         .tile = {64, 64, 16, 4, 4, 2}},
+         .tile = {64, 64, 16, 4, 4, 2, 1}},
         {.family = FAMILY_MMA,
          .arch = 80,
          .form = JG_FORM_SPECIALISED,
@@ -110,7 +110,7 @@ static void test_plain_nvcc(void **state)
          .vec_a = SPEC_GATHER,
          .vec_b = 8,
          .single = 1,
-         .tile = {64, 64, 32, 32, 32, 3},
+         .tile = {64, 64, 32, 32, 32, 3, 1},
          .m = 100,
          .n = 70,
          .k = 60,
@@ -129,7 +129,7 @@ static void test_plain_nvcc(void **state)
          .vec_a = SPEC_GATHER,
          .vec_b = SPEC_GATHER,
          .vec_c = SPEC_ARGUMENT,
-         .tile = {64, 64, 64, 32, 32, 3}},
+         .tile = {64, 64, 64, 32, 32, 3, 1}},
         {.family = FAMILY_TF32,
          .arch = 80,
          .form = JG_FORM_SPECIALISED,
@@ -139,7 +139,7 @@ static void test_plain_nvcc(void **state)
          .fusion = 0x5ff | JG_E4M3 << FUSION_TYPE_C_SHIFT | JG_F16 << FUSION_TYPE_BIAS_SHIFT,
          .vec_a = 16,
          .vec_b = 4,
-         .tile = {64, 64, 16, 32, 32, 2},
+         .tile = {64, 64, 16, 32, 32, 2, 1},
          .m = 100,
          .n = 70,
          .k = 60,
