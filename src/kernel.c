@@ -161,10 +161,11 @@ static int shared_bytes_mma(const kernel_spec *s)
     return stages > slabs ? stages : slabs;
 }
 
+/* Rows along k are padded by 8 elements, those along m and n are swizzled. */
 static int shared_bytes_tf32(const kernel_spec *s)
 {
     const tile *t = &s->tile;
-    const int stages = t->stages * t->k * (t->m + 8 + t->n + 8) * 4, slabs = slabs_bytes(s);
+    const int stages = t->stages * t->k * (t->m + (s->trans_a ? 8 : 0) + t->n + (s->trans_b ? 0 : 8)) * 4, slabs = slabs_bytes(s);
     return stages > slabs ? stages : slabs;
 }
 
@@ -180,14 +181,14 @@ static int converts(const kernel_spec *s)
     return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
 }
 
-/* What a step's operands take. Of tf32 fragments each f32 takes a register, and one more for its rest. */
+/* What a step's operands take. Of tf32 fragments each f32 takes a register, one more for its rest, and one to be read ahead. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
     case FAMILY_MMA: return fragments + (converts(s) ? 16 : 0);
-    case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
+    case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 2);
     default: return t->warp_m + t->warp_n + quads;
     }
 }

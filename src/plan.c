@@ -99,6 +99,10 @@ static kernel_spec generic_spec(int family, int number, const problem *p, int ve
         s.trans_a = p->op_a == JG_T;
         s.trans_b = p->op_b == JG_T;
         s.vec_a = s.vec_b = 16;
+    } else if (family == FAMILY_TF32) {
+        s.trans_a = p->op_a == JG_T;
+        s.trans_b = p->op_b == JG_T;
+        s.vec_a = s.vec_b = SPEC_ARGUMENT;
     } else {
         s.trans_a = s.trans_b = SPEC_ARGUMENT;
         s.vec_a = s.vec_b = p->type_a == JG_F32 ? SPEC_ARGUMENT : SPEC_GATHER;
@@ -360,7 +364,7 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
             const int vector = variant < 4;
             p.op_a = variant & 1 ? JG_T : JG_N;
             p.op_b = variant >> 1 & 1 ? JG_T : JG_N;
-            if (family != FAMILY_MMA && variant > 0) break;
+            if (variant >= (family == FAMILY_MMA ? 5 : family == FAMILY_TF32 ? 4 : 1)) break;
             if (family == FAMILY_MMA && vector && !copies_both(family, &p)) continue;
             if (!(row->flags & (vector ? TILE_GENERIC : TILE_GENERIC_GATHER))) continue;
             plan c = {.spec = generic_spec(family, a->number, &p, vector)};

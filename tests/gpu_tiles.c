@@ -1,4 +1,4 @@
-/* Every tile gives the same bits, on a GPU or on the software GPU (on_gpu.h): the tiles of the architecture's tables, forced one
+/* Every tile of as many slices gives the same bits, on a GPU or on the software GPU (on_gpu.h): the tiles of the architecture's tables, forced one
  * by one, for what gpu_numeric's tile tests leave out: integers, 4-bit types, groups, 8-bit floats, and all modes of f32 and f16.
  *
  * Each tile is compiled as a generic kernel, whether or not it is of the generic set, as these take the epilogue as an argument:
@@ -20,6 +20,7 @@
 
 #define MAX_KERNELS 96
 #define MAX_JOBS 16
+#define MAX_SLICES 32
 #define LABEL "tile test"
 
 enum { PLAIN, FUSED, PRODUCTS };
@@ -30,13 +31,13 @@ typedef struct forced {
     unsigned computes;
 } forced;
 
-/* What comes of one product; `first` is C's block as the first kernel left it. */
+/* What comes of one product; `first` is C's block as the first kernel of so many slices left it. */
 typedef struct product {
     jg_problem in;
     problem p;
     reference ref;
     float alpha, beta;
-    unsigned char *first;
+    unsigned char *first[MAX_SLICES + 1];
 } product;
 
 typedef struct trial {
@@ -150,18 +151,20 @@ static void run(product *x, const plan *chosen)
     char name[KERNEL_NAME_BYTES];
     jg_operands data;
     kernel_format_name(&chosen->spec, name);
+    assert_true(chosen->spec.tile.slices <= MAX_SLICES);
+    unsigned char **first = &x->first[chosen->spec.tile.slices];
     jg_status status = on_device_upload(on_gpu_context, on_gpu_arena, ON_GPU_ARENA_BYTES, &x->ref, &x->alpha, &x->beta, &data);
     if (status == JG_OK) status = launch(chosen, &x->p, &data);
     if (status == JG_OK) status = on_device_download(on_gpu_context, &data, &x->ref, x->ref.c.block);
     on_gpu_count();
     if (!on_gpu_must(&x->in, status)) return;
-    if (!x->first) {
+    if (!*first) {
         judge(x, name);
-        x->first = malloc(x->ref.c.block_bytes);
-        assert_non_null(x->first);
-        memcpy(x->first, x->ref.c.block, x->ref.c.block_bytes);
-    } else if (memcmp(x->first, x->ref.c.block, x->ref.c.block_bytes) != 0) {
-        on_gpu_complain(&x->in, "%s gives other bits than the first tile", name);
+        *first = malloc(x->ref.c.block_bytes);
+        assert_non_null(*first);
+        memcpy(*first, x->ref.c.block, x->ref.c.block_bytes);
+    } else if (memcmp(*first, x->ref.c.block, x->ref.c.block_bytes) != 0) {
+        on_gpu_complain(&x->in, "%s gives other bits than the first tile of as many slices", name);
         judge(x, name);
     }
 }
@@ -186,7 +189,7 @@ static void force_tiles(const jg_problem *plain, const jg_problem *fused)
         for (int which = PLAIN; which < PRODUCTS; which++)
             if (t->kernels[i].computes & 1u << which) run(&t->products[which], &t->kernels[i].plan);
     for (int which = PLAIN; which < PRODUCTS; which++) {
-        free(t->products[which].first);
+        for (int slices = 0; slices <= MAX_SLICES; slices++) free(t->products[which].first[slices]);
         reference_free(&t->products[which].ref);
     }
     printf("# %s: %zu kernels\n", t->kernels[0].plan.spec.family == FAMILY_SIMT ? "simt" : "tensor cores", t->count);
