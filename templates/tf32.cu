@@ -78,6 +78,9 @@ __device__ __forceinline__ u32 load_shared(u32 shared)
     return bits;
 }
 
+// Steps whose code is short are unrolled.
+static const int UNROLL_STEPS = FRAGS_M * FRAGS_N * (JG_MODE == JG_MODE_3XTF32 ? 3 : 1) <= 16 ? 64 : 1;
+
 // Copies UNIT elements, of which the first `have` bytes exist, and zero-fills the rest.
 template <int UNIT>
 __device__ __forceinline__ void cp_async(u32 shared, const float *global, u32 have)
@@ -228,42 +231,28 @@ __device__ __forceinline__ void split_any(u32 bits, u32 &part, u32 &rest)
     rest = finite ? rounded(__float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part)))) : 0u;
 }
 
-// From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. A lane's elements go the short way, one or four
-// instructions each, and `alarm` gathers what tells whether that was right: it cannot become finite again once an
-// element was not, or NaN. Too much of an alarm does no harm: the long way is right for all.
-__device__ __forceinline__ void split(fragments &part, fragments &rest, fragments &x)
+// From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that are
+// not rounded to infinity; then `alarm` gathers whether all were: once an element was not, it stays infinite or NaN, and NaN after
+// a NaN. It may be so for no reason too, as ANY is right for all.
+template <bool ANY>
+__device__ __forceinline__ void split(fragments &part, fragments &rest, const fragments &x, float &alarm)
 {
-    const int count = FRAGS_M * 4 + FRAGS_N * 2;
-    u32 *const bits = &x.a[0][0], *const parts = &part.a[0][0];
-#if JG_MODE == JG_MODE_3XTF32
-    u32 *const rests = &rest.a[0][0];
-#endif
-    float alarm = 0.0f;
+    const u32 *const all = &x.a[0][0];
+    u32 *const parts = &part.a[0][0], *const rests = &rest.a[0][0];
 #pragma unroll
-    for (int i = 0; i < count; i += 2) {
+    for (int i = 0; i < FRAGS_M * 4 + FRAGS_N * 2; i += 2) {
         float signal[2];
 #pragma unroll
         for (int n = i; n < i + 2; n++) {
-            if (CLEANS(JG_TYPE_F32)) bits[n] = __float_as_uint(clean(__uint_as_float(bits[n]), smallest_normal(JG_TYPE_F32)));
-#if JG_MODE == JG_MODE_3XTF32
-            split_number(bits[n], parts[n], rests[n], signal[n - i]);
-#else
-            parts[n] = rounded(bits[n]);
-            signal[n - i] = __uint_as_float(bits[n]);
-#endif
+            u32 bits = all[n];
+            if (CLEANS(JG_TYPE_F32)) bits = __float_as_uint(clean(__uint_as_float(bits), smallest_normal(JG_TYPE_F32)));
+            signal[n - i] = __uint_as_float(bits);
+            if (JG_MODE == JG_MODE_TF32) parts[n] = ANY && is_nan(bits) ? NAN_BITS : rounded(bits);
+            else if (ANY) split_any(bits, parts[n], rests[n]);
+            else split_number(bits, parts[n], rests[n], signal[n - i]);
         }
-        alarm = __fmaf_rn(signal[0], signal[1], alarm);
+        if (!ANY) alarm = __fmaf_rn(signal[0], signal[1], alarm);
     }
-#if JG_MODE == JG_MODE_3XTF32
-    if (!__any_sync(0xffffffffu, !(fabsf(alarm) < __uint_as_float(INFINITY_BITS)))) return;
-#pragma unroll
-    for (int i = 0; i < count; i++) split_any(bits[i], parts[i], rests[i]);
-#else
-    if (!__any_sync(0xffffffffu, alarm != alarm)) return;
-#pragma unroll
-    for (int i = 0; i < count; i++)
-        if (is_nan(bits[i])) parts[i] = NAN_BITS;
-#endif
 }
 
 // Adds the products of a step.
@@ -287,6 +276,41 @@ __device__ __forceinline__ void multiply(fragment_row (&sums)[FRAGS_M], const fr
 #pragma unroll
         for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], part.a[i], part.b[j]);
 #endif
+    }
+}
+
+__device__ __forceinline__ void clear(fragment_row (&sums)[FRAGS_M])
+{
+#pragma unroll
+    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; i++) (&sums[0][0][0])[i] = 0.0f;
+}
+
+// The element of row or column mn at k. Beyond the last row or column it is any, as what comes of it is never stored.
+__device__ __forceinline__ u32 element(const float *p, i64 ld, bool kmajor, u32 mn, u32 k, u32 mn_limit, u32 k_limit)
+{
+    const i64 outer = mn < mn_limit ? mn : mn_limit - 1, inner = k < k_limit ? k : k_limit - 1;
+    const u32 bits = __float_as_uint(p[kmajor ? outer * ld + inner : inner * ld + outer]);
+    return k < k_limit ? bits : 0u;
+}
+
+// Computes a warp's sums by themselves, straight from global memory and whatever the elements are: seldom, and little code.
+__device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (&sums)[FRAGS_M], const float *a, const float *b,
+                                             u32 row0, u32 column0, u32 slice, u32 lane)
+{
+    clear(sums);
+#pragma unroll 1
+    for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += JG_SLICES * 8) {
+        fragments x, part, rest;
+        float alarm;
+        u32 row = row0 + (lane >> 2), column = column0 + (lane >> 2);
+        asm volatile("" : "+r"(row), "+r"(column));  // or the addresses of all rows would be kept in registers
+#pragma unroll
+        for (u32 i = 0; i < FRAGS_M * 4; i++)
+            x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * 8, k + i % 4 / 2 * 4, DIM_M, DIM_K);
+#pragma unroll
+        for (u32 j = 0; j < FRAGS_N * 2; j++) x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 * 8, k + j % 2 * 4, DIM_N, DIM_K);
+        split<true>(part, rest, x, alarm);
+        multiply(sums, part, rest);
     }
 }
 
@@ -339,9 +363,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     const float *a = (const float *)args.a + args.stride_a * item, *b = (const float *)args.b + args.stride_b * item;
 
     fragment_row sums[FRAGS_M];
-#pragma unroll
-    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; i++) (&sums[0][0][0])[i] = 0.0f;
-
+    clear(sums);
     if (args.alpha != 0.0f && DIM_K > 0) {
         const u32 stages = (DIM_K + JG_BK - 1) / JG_BK;
         auto copy = [&](u32 n, u32 stage) {
@@ -354,33 +376,39 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
 #pragma unroll 1
         for (u32 n = 0; n < JG_STAGES; n++) copy(n, shared + n * STAGE_BYTES);
         const places p = places_of(warp_m, warp_n, slice, lane);
+        // Steps beyond k would make +0 of a sum of -0.
+        auto is_left = [&](u32 n, u32 step) { return WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
         fragments x, part, rest;
+        float alarm = 0.0f;
         u32 stage = shared;
         cp_async_wait<JG_STAGES - 1>();
         __syncthreads();
         load_fragments(x, stage, p, 0);
-        split(part, rest, x);
+        split<false>(part, rest, x, alarm);
         // While a step is multiplied, the fragments of the next one are on their way.
 #pragma unroll 1
         for (u32 n = 0; n < stages; n++) {
-#pragma unroll
-            for (u32 step = 0; step < STEPS; step++) {
-                if (step + 1 < STEPS) {
-                    load_fragments(x, stage, p, (step + 1) * JG_SLICES);
-                } else if (n + 1 < stages) {
-                    cp_async_wait<JG_STAGES - 2>();
-                    __syncthreads();
-                    copy(n + JG_STAGES, stage);
-                    stage = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
-                    load_fragments(x, stage, p, 0);
-                }
-                // Steps beyond k would make a sum of -0 +0.
-                if (WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K) {
-                    multiply(sums, part, rest);
-                    split(part, rest, x);
-                }
+#pragma unroll UNROLL_STEPS
+            for (u32 step = 0; step + 1 < STEPS; step++) {
+                load_fragments(x, stage, p, (step + 1) * JG_SLICES);
+                if (!is_left(n, step)) continue;
+                multiply(sums, part, rest);
+                split<false>(part, rest, x, alarm);
+            }
+            if (n + 1 < stages) {
+                cp_async_wait<JG_STAGES - 2>();
+                __syncthreads();
+                copy(n + JG_STAGES, stage);
+                stage = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
+                load_fragments(x, stage, p, 0);
+            }
+            if (is_left(n, STEPS - 1)) {
+                multiply(sums, part, rest);
+                split<false>(part, rest, x, alarm);
             }
         }
+        const bool numbers = JG_MODE == JG_MODE_TF32 ? alarm == alarm : fabsf(alarm) < __uint_as_float(INFINITY_BITS);
+        if (__any_sync(0xffffffffu, !numbers)) multiply_any(args, sums, a, b, m0 + warp_m, n0 + warp_n, slice, lane);
     }
     const output out = output_of_item(args, item);
     const u32 slab = shared + warp * SLAB_BYTES;
