@@ -88,7 +88,7 @@ static const planted bugs[] = {
      .find = "put_both(shared);\n        __syncthreads();", .put = "put_both(shared);\n", .kind = "race", .line = ""},
 
     {.name = "tf32: barrier of the main loop removed", .problem = "150x137x203:tf32", .family = TF32,
-     .find = "cp_async_wait<JG_STAGES - 2>();\n                    __syncthreads();", .put = "cp_async_wait<JG_STAGES - 2>();\n",
+     .find = "cp_async_wait<JG_STAGES - 2>();\n                __syncthreads();", .put = "cp_async_wait<JG_STAGES - 2>();\n",
      .kind = "race", .line = ""},
     {.name = "tf32: wait one group short", .problem = "150x137x203:tf32", .family = TF32,
      .find = "cp_async_wait<JG_STAGES - 2>();", .put = "cp_async_wait<JG_STAGES - 1>();", .kind = "cp.async not waited for", .line = ""},
