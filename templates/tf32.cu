@@ -21,7 +21,7 @@
 #define CHUNKS (JG_BK / 4)             // of a k-major row
 #define A_KMAJOR (JG_TRANS_A == 0)
 #define B_KMAJOR (JG_TRANS_B != 0)
-#define ROW_A (A_KMAJOR ? JG_BK : JG_BM + 8)  // elements; mn-major so that the four k and eight rows of a fragment lie in 32 banks
+#define ROW_A (A_KMAJOR ? JG_BK : JG_BM + 8)  // elements; padded so that a fragment's four k and eight rows lie in 32 banks
 #define ROW_B (B_KMAJOR ? JG_BK : JG_BN + 8)
 #define STAGE_A_BYTES ((A_KMAJOR ? JG_BM : JG_BK) * ROW_A * 4)
 #define STAGE_B_BYTES ((B_KMAJOR ? JG_BN : JG_BK) * ROW_B * 4)
@@ -144,8 +144,9 @@ __device__ __forceinline__ void copy_operand(u32 shared, const float *global, i6
 {
     const float *tile = global + (KMAJOR ? mn0 * ld + k0 : k0 * ld + mn0);
     const u32 outer = KMAJOR ? left(mn, mn0) : left(k, k0), inner = KMAJOR ? left(k, k0) : left(mn, mn0);
-    if (vector) copy_tile<MN, KMAJOR, 4, KMAJOR ? WHOLE_MN : WHOLE_K, KMAJOR ? WHOLE_K : WHOLE_MN>(shared, tile, ld, outer, inner);
-    else copy_tile<MN, KMAJOR, 1, KMAJOR ? WHOLE_MN : WHOLE_K, KMAJOR ? WHOLE_K : WHOLE_MN>(shared, tile, ld, outer, inner);
+    const bool whole_outer = KMAJOR ? WHOLE_MN : WHOLE_K, whole_inner = KMAJOR ? WHOLE_K : WHOLE_MN;
+    if (vector) copy_tile<MN, KMAJOR, 4, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
+    else copy_tile<MN, KMAJOR, 1, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
 }
 
 // One step's fragments. Of A a lane's registers hold row lane / 4 and that 8 below, at k lane % 4, then the same at k + 4; of B
@@ -164,10 +165,10 @@ __device__ __forceinline__ places places_of(u32 warp_m, u32 warp_n, u32 slice, u
     // Lanes 0-7 and 8-15 address the upper and lower rows of A's first chunk, lanes 16-31 those of the second. Of B, lanes 0-15
     // address both chunks of the first eight columns.
     const u32 row_a = warp_m + (lane & 15), row_b = warp_n + (lane & 7) + (lane >> 4) * 8;
-    const u32 k = slice * 8 + (lane & 3);
+    const u32 chunk_a = slice * 2 + (lane >> 4), chunk_b = slice * 2 + (lane >> 3 & 1), k = slice * 8 + (lane & 3);
     places p;
-    p.a = A_KMAJOR ? row_a * ROW_A * 4 + ((slice * 2 + (lane >> 4)) ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2)) * 4;
-    p.b = B_KMAJOR ? row_b * ROW_B * 4 + ((slice * 2 + (lane >> 3 & 1)) ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2)) * 4;
+    p.a = A_KMAJOR ? row_a * ROW_A * 4 + (chunk_a ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2)) * 4;
+    p.b = B_KMAJOR ? row_b * ROW_B * 4 + (chunk_b ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2)) * 4;
     return p;
 }
 
@@ -180,7 +181,8 @@ __device__ __forceinline__ void load_fragments(fragments &x, u32 stage, places p
             ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
         } else {
 #pragma unroll
-            for (u32 r = 0; r < 4; r++) x.a[i][r] = load_shared(stage + p.a + ((step * 8 + r / 2 * 4) * ROW_A + i * 16 + r % 2 * 8) * 4);
+            for (u32 r = 0; r < 4; r++)
+                x.a[i][r] = load_shared(stage + p.a + ((step * 8 + r / 2 * 4) * ROW_A + i * 16 + r % 2 * 8) * 4);
         }
     }
     stage += STAGE_A_BYTES;
@@ -191,7 +193,8 @@ __device__ __forceinline__ void load_fragments(fragments &x, u32 stage, places p
             ldmatrix(two, stage + (p.b ^ step * 32) + j * 8 * ROW_B * 4);
         } else {
 #pragma unroll
-            for (u32 r = 0; r < 4; r++) two[r] = load_shared(stage + p.b + ((step * 8 + r % 2 * 4) * ROW_B + (j + r / 2) * 8) * 4);
+            for (u32 r = 0; r < 4; r++)
+                two[r] = load_shared(stage + p.b + ((step * 8 + r % 2 * 4) * ROW_B + (j + r / 2) * 8) * 4);
         }
 #pragma unroll
         for (u32 r = 0; r < 4; r++) x.b[j + r / 2][r % 2] = two[r];
@@ -231,9 +234,9 @@ __device__ __forceinline__ void split_any(u32 bits, u32 &part, u32 &rest)
     rest = finite ? rounded(__float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part)))) : 0u;
 }
 
-// From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that are
-// not rounded to infinity; then `alarm` gathers whether all were: once an element was not, it stays infinite or NaN, and NaN after
-// a NaN. It may be so for no reason too, as ANY is right for all.
+// From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that
+// are not rounded to infinity; then `alarm` gathers whether all were: once an element was not, it stays infinite or NaN, and NaN
+// after a NaN. It may be so for no reason too, as ANY is right for all.
 template <bool ANY>
 __device__ __forceinline__ void split(fragments &part, fragments &rest, const fragments &x, float &alarm)
 {
@@ -308,7 +311,8 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
         for (u32 i = 0; i < FRAGS_M * 4; i++)
             x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * 8, k + i % 4 / 2 * 4, DIM_M, DIM_K);
 #pragma unroll
-        for (u32 j = 0; j < FRAGS_N * 2; j++) x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 * 8, k + j % 2 * 4, DIM_N, DIM_K);
+        for (u32 j = 0; j < FRAGS_N * 2; j++)
+            x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 * 8, k + j % 2 * 4, DIM_N, DIM_K);
         split<true>(part, rest, x, alarm);
         multiply(sums, part, rest);
     }
@@ -316,8 +320,8 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
 
 #if JG_SLICES > 1
 // Adds up the slices' sums and writes them to C, 16 rows at a time as write_back does; each slice sees to a share of the rows.
-__device__ __forceinline__ void write_back_slices(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M], u32 row0,
-                                                  u32 column0, u32 slab, u32 slice, u32 lane)
+__device__ __forceinline__ void write_back_slices(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M],
+                                                  u32 row0, u32 column0, u32 slab, u32 slice, u32 lane)
 {
     const bool plain = PLAIN_EPILOGUE;
 #pragma unroll UNROLL_LONG
