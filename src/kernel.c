@@ -181,14 +181,15 @@ static int converts(const kernel_spec *s)
     return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
 }
 
-/* What a step's operands take. Of tf32 fragments each f32 takes a register, one more for its rest, and one to be read ahead. */
+/* What a step's operands take. Of tf32 fragments each f32 takes a register, one more for its rest, and one to be
+ * read ahead; a row of 3xtf32 sums is added up apart. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
     case FAMILY_MMA: return fragments + (converts(s) ? 16 : 0);
-    case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 2);
+    case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
     default: return t->warp_m + t->warp_n + quads;
     }
 }
