@@ -162,10 +162,11 @@ static int shared_bytes_mma(const kernel_spec *s)
     return stages > slabs ? stages : slabs;
 }
 
+/* Rows along k are padded by 8 elements, those along m and n are swizzled. */
 static int shared_bytes_tf32(const kernel_spec *s)
 {
     const tile *t = &s->tile;
-    const int stages = t->stages * t->k * (t->m + 8 + t->n + 8) * 4, slabs = slabs_bytes(s);
+    const int stages = t->stages * t->k * (t->m + (s->trans_a ? 8 : 0) + t->n + (s->trans_b ? 0 : 8)) * 4, slabs = slabs_bytes(s);
     return stages > slabs ? stages : slabs;
 }
 
@@ -190,7 +191,8 @@ static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguo
     return vec == SPEC_REALIGN ? 2 * words : vec >= 4 && bytes && !k_contiguous ? words : 0;
 }
 
-/* What a step's operands take; of mma the next step's too, where a stage has several for a slice. Of tf32 fragments each f32 takes a register, and one more for its rest. */
+/* What a step's operands take; the next step's too, where a slice has several in a stage. Of 3xtf32 each f32 takes a register more,
+ * for its rest, and a row of sums is added up apart. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
@@ -199,7 +201,7 @@ static int operand_registers(const kernel_spec *s)
     case FAMILY_MMA:
         return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0) +
                words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
-    case FAMILY_TF32: return fragments * ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 2 : 1) + quads;
+    case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
     default: return t->warp_m + t->warp_n + quads;
     }
 }

@@ -104,6 +104,10 @@ static kernel_spec generic_spec(int family, int number, const problem *p, uint8_
         s.trans_a = p->op_a == JG_T;
         s.trans_b = p->op_b == JG_T;
         s.vec_a = s.vec_b = vec;
+    } else if (family == FAMILY_TF32) {
+        s.trans_a = p->op_a == JG_T;
+        s.trans_b = p->op_b == JG_T;
+        s.vec_a = s.vec_b = SPEC_ARGUMENT;
     } else {
         s.trans_a = s.trans_b = SPEC_ARGUMENT;
         s.vec_a = s.vec_b = p->type_a == JG_F32 ? SPEC_ARGUMENT : SPEC_GATHER;
@@ -367,11 +371,11 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
     problem p = {.m = 1, .n = 1, .k = 1, .batch = 1, .type_a = what->type_a, .type_b = what->type_b, .type_c = JG_F32, .math = what->math};
     const int family = family_of(&p, a);
     const arch_tile *rows = tiles_of(family, a);
-    /* Where nothing is converted, kernels for each pair of ops: those that copy, and those that realign. */
-    const int variants = copies_both(family, &p) ? 8 : 1;
+    /* Of tensor cores, where nothing is converted, kernels for each pair of ops; of mma those that copy, then those that realign. */
+    const int realigns = copies_both(family, &p), variants = realigns ? 8 : family == FAMILY_TF32 ? 4 : 1;
     for (const arch_tile *row = rows; row && row->tile.m; row++) {
         for (int variant = 0; variant < variants; variant++) {
-            const uint8_t vec = variants == 1 ? SPEC_GATHER : variant < 4 ? 16 : SPEC_REALIGN;
+            const uint8_t vec = !realigns ? SPEC_GATHER : variant < 4 ? 16 : SPEC_REALIGN;
             p.op_a = variant & 1 ? JG_T : JG_N;
             p.op_b = variant >> 1 & 1 ? JG_T : JG_N;
             if (!(row->flags & generic_flag(family, vec))) continue;

@@ -42,8 +42,9 @@ static int tile_divides(const situation *s)
         REFUSE("a %dx%d tile does not divide into %dx%d parts", t->m, t->n, t->warp_m, t->warp_n);
     if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % steps))
         REFUSE("a warp tile of %dx%dx%d is not made of 16x16x%d steps", t->warp_m, t->warp_n, t->k, steps);
-    if (s->c->spec.family == FAMILY_TF32 && (t->warp_m % 16 || t->warp_n % 8 || t->k % 8))
-        REFUSE("a warp tile of %dx%dx%d is not made of 16x8x8 steps", t->warp_m, t->warp_n, t->k);
+    if (s->c->spec.family == FAMILY_TF32 && (t->warp_m % 16 || t->warp_n % 16 || t->k % 8))
+        REFUSE("a warp tile of %dx%dx%d is not made of 16x16x8 steps", t->warp_m, t->warp_n, t->k);
+    if (s->c->spec.family == FAMILY_TF32 && t->k & (t->k - 1)) REFUSE("a k step of %d is no power of two", t->k);
     if (s->c->spec.family == FAMILY_SIMT && (t->warp_m % 4 || t->warp_n % 4 || t->k % 4))
         REFUSE("a thread tile of %dx%dx%d is not made of 4x4x4 groups", t->warp_m, t->warp_n, t->k);
     if (t->k % (t->slices * steps)) REFUSE("%d slices do not divide a k step of %d", t->slices, t->k);

@@ -25,7 +25,7 @@
 
 EMBED(jg_template_simt, PART("quads.cuh") PART("simt.cu") PART("entry.cuh"));
 EMBED(jg_template_mma, PART("fragments.cuh") PART("realign.cuh") PART("mma.cu") PART("entry.cuh"));
-EMBED(jg_template_tf32, PART("quads.cuh") PART("fragments.cuh") PART("tf32.cu") PART("entry.cuh"));
+EMBED(jg_template_tf32, PART("fragments.cuh") PART("tf32.cu") PART("entry.cuh"));
 
 static pthread_once_t digest_once = PTHREAD_ONCE_INIT;
 static uint64_t digests[LAST_FAMILY + 1];

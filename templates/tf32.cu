@@ -2,18 +2,61 @@
 // JG_MODE_3XTF32 splits each into such a part and the rest, rounded likewise, and adds three of the four products: the smallest
 // ones, rest by rest, are below float32's last place.
 //
-// A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it. Tiles wait in registers while the
-// previous ones are multiplied, then go to the other of two shared buffers, both with rows along k (quads.cuh).
+// A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it, JG_SLICES warps the same part, each with its
+// own steps of k. Tiles of A and B go as they are through JG_STAGES buffers in shared memory, filled by cp.async, and are
+// rounded as fragments in registers.
+//
+// Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, in chunks of 16 bytes,
+// XOR-swizzled, read by ldmatrix: four 16-bit pairs of its rows are four f32) and "mn-major" (rows along k, padded, read element
+// by element).
 //
 // The order of additions is ascending k in steps of 8, whatever the tile; in each step of JG_MODE_3XTF32 rest x part, part x
 // rest, part x part. Tensor cores cut a sum towards zero whenever they add to it, and over hundreds of steps that would cost all
 // that the rests have gained. So JG_MODE_3XTF32 has them begin anew in each step, and adds up the steps with rounding to nearest.
+// Step number t belongs to slice t mod JG_SLICES; the slices' sums are added in their order.
 
-#define QUADS_A ((JG_BM * JG_BK / 4 + THREADS - 1) / THREADS)
-#define QUADS_B ((JG_BN * JG_BK / 4 + THREADS - 1) / THREADS)
-#define ROW_A (JG_BM + 8)  // elements; so that the four k and eight rows of a fragment lie in 32 banks
-#define ROW_B (JG_BN + 8)
-#define BUFFER_ELEMENTS (JG_BK * (ROW_A + ROW_B))
+#define WARPS ((JG_BM / JG_WM) * WARPS_N)  // of a slice
+#define THREADS (JG_SLICES * WARPS * 32)
+#define STEPS (JG_BK / 8 / JG_SLICES)  // of a stage, for each slice
+#define CHUNKS (JG_BK / 4)             // of a k-major row
+#define A_KMAJOR (JG_TRANS_A == 0)
+#define B_KMAJOR (JG_TRANS_B != 0)
+#define ROW_A (A_KMAJOR ? JG_BK : JG_BM + 8)  // elements; padded so that a fragment's four k and eight rows lie in 32 banks
+#define ROW_B (B_KMAJOR ? JG_BK : JG_BN + 8)
+#define STAGE_A_BYTES ((A_KMAJOR ? JG_BM : JG_BK) * ROW_A * 4)
+#define STAGE_B_BYTES ((B_KMAJOR ? JG_BN : JG_BK) * ROW_B * 4)
+#define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
+
+// Where the size is known and made of whole tiles, nothing is checked against it.
+#if defined(JG_M) && JG_M % JG_BM == 0
+#define WHOLE_M true
+#else
+#define WHOLE_M false
+#endif
+#if defined(JG_N) && JG_N % JG_BN == 0
+#define WHOLE_N true
+#else
+#define WHOLE_N false
+#endif
+#if defined(JG_K) && JG_K % JG_BK == 0
+#define WHOLE_K true
+#else
+#define WHOLE_K false
+#endif
+
+#ifdef JG_VEC_A
+#define VECTOR_A (JG_VEC_A == 16)
+#define VECTOR_B (JG_VEC_B == 16)
+#else
+#define VECTOR_A ((args.flags & JG_FLAG_VEC_A) != 0)
+#define VECTOR_B ((args.flags & JG_FLAG_VEC_B) != 0)
+#endif
+
+#ifdef JG_FUSION
+static const int UNROLL_SINGLE = 64;
+#else
+static const int UNROLL_SINGLE = 2;  // of copies one by one, in a kernel that holds both ways
+#endif
 
 __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2])
 {
@@ -22,111 +65,360 @@ __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-__device__ __forceinline__ u32 to_tf32(float x)
+__device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
+}
+
+__device__ __forceinline__ u32 load_shared(u32 shared)
 {
     u32 bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return x != x ? 0x7fffe000u : bits;  // a NaN of low bits alone would come out as infinity (seen on an H200)
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(shared) : "memory");
+    return bits;
 }
 
-// x as the sum of two of 11 bits. What would be rounded to infinity is cut instead; of an infinity or NaN there is no rest.
-__device__ __forceinline__ void split(float x, u32 &part, u32 &rest)
+// Steps whose code is short are unrolled.
+static const int UNROLL_STEPS = FRAGS_M * FRAGS_N * (JG_MODE == JG_MODE_3XTF32 ? 3 : 1) <= 16 ? 64 : 1;
+
+// Copies UNIT elements, of which the first `have` bytes exist, and zero-fills the rest.
+template <int UNIT>
+__device__ __forceinline__ void cp_async(u32 shared, const float *global, u32 have)
 {
-    const u32 infinity = 0x7f800000u, bits = __float_as_uint(x);
-    part = to_tf32(x);
-    const bool finite = (bits & infinity) != infinity;
-    if (finite && (part & infinity) == infinity) part = bits & 0xffffe000u;
-    rest = finite ? to_tf32(__fsub_rn(x, __uint_as_float(part))) : 0u;
+    if (UNIT == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(have) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(have) : "memory");
 }
 
-// The elements of a fragment, `count` of them, and in JG_MODE_3XTF32 their rests.
-template <int COUNT>
-__device__ __forceinline__ void split_all(const float (&x)[COUNT], u32 (&part)[COUNT], u32 (&rest)[COUNT])
+__device__ __forceinline__ void cp_async_commit()
 {
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) {
-#if JG_MODE == JG_MODE_3XTF32
-        split(x[i], part[i], rest[i]);
-#else
-        part[i] = to_tf32(x[i]);
-#endif
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int PENDING>
+__device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// By how much the chunks of a k-major row have changed places, so that ldmatrix finds eight rows in different banks.
+__device__ __forceinline__ constexpr u32 turn_of(u32 row)
+{
+    return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
+}
+
+// Brings a tile of one operand into shared memory, UNIT elements at a time; neighbouring threads copy what is neighbouring in
+// memory. global: the tile's first element. Of its rows outer_left exist, of their elements inner_left.
+template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER>
+__device__ __forceinline__ void copy_tile(u32 shared, const float *global, i64 ld, u32 outer_left, u32 inner_left)
+{
+    const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
+    const u32 rows = KMAJOR ? MN : JG_BK, row_elements = KMAJOR ? JG_BK : MN, pitch = (KMAJOR ? JG_BK : MN + 8) * 4;
+    const u32 per_row = row_elements / UNIT, units = rows * per_row;
+    const bool even = THREADS % per_row == 0;  // then a thread keeps to its column
+    const u32 row0 = threadIdx.x / per_row, column0 = threadIdx.x % per_row * UNIT;
+    const u32 to0 = row0 * pitch + (KMAJOR ? (column0 / 4 ^ turn_of(row0)) * 16 + column0 % 4 * 4 : column0 * 4);
+    const float *const from0 = global + row0 * ld + column0;
+#pragma unroll UNROLL
+    for (u32 n = 0; n < (units + THREADS - 1) / THREADS; n++) {
+        const u32 i = n * THREADS + threadIdx.x, step = n * (THREADS / per_row);
+        const u32 row = even ? row0 + step : i / per_row, column = even ? column0 : i % per_row * UNIT;
+        if (units % THREADS != 0 && i >= units) break;
+        u32 have = UNIT * 4;
+        if (!WHOLE_INNER) have = column >= inner_left ? 0 : inner_left - column < UNIT ? (inner_left - column) * 4 : UNIT * 4;
+        if (!WHOLE_OUTER && row >= outer_left) have = 0;
+        u32 to;
+        if (!KMAJOR) to = even ? to0 + step * pitch : row * pitch + column * 4;
+        else if (even) to = (to0 ^ turn_of(step) * 16) + step * pitch;  // row0 and step have no bit in common
+        else to = row * pitch + (column / 4 ^ turn_of(row)) * 16 + column % 4 * 4;
+        cp_async<UNIT>(shared + to, even ? from0 + step * ld : global + row * ld + column, have);
     }
 }
 
-// Adds the products of eight k. shared_a, shared_b: this lane's first elements.
-__device__ __forceinline__ void multiply_step(fragment_row (&sums)[FRAGS_M], const float *shared_a, const float *shared_b)
+__device__ __forceinline__ u32 left(u32 limit, u32 at)
 {
-    u32 a[FRAGS_M][4], rest_a[FRAGS_M][4], b[FRAGS_N][2], rest_b[FRAGS_N][2];
+    return limit > at ? limit - at : 0;
+}
+
+template <int MN, bool KMAJOR, bool WHOLE_MN>
+__device__ __forceinline__ void copy_operand(u32 shared, const float *global, i64 ld, bool vector, u32 mn0, u32 k0, u32 mn, u32 k)
+{
+    const float *tile = global + (KMAJOR ? mn0 * ld + k0 : k0 * ld + mn0);
+    const u32 outer = KMAJOR ? left(mn, mn0) : left(k, k0), inner = KMAJOR ? left(k, k0) : left(mn, mn0);
+    const bool whole_outer = KMAJOR ? WHOLE_MN : WHOLE_K, whole_inner = KMAJOR ? WHOLE_K : WHOLE_MN;
+    if (vector) copy_tile<MN, KMAJOR, 4, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
+    else copy_tile<MN, KMAJOR, 1, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
+}
+
+// One step's fragments. Of A a lane's registers hold row lane / 4 and that 8 below, at k lane % 4, then the same at k + 4; of B
+// column lane / 4 likewise.
+struct fragments {
+    u32 a[FRAGS_M][4], b[FRAGS_N][2];
+};
+
+// This lane's offsets in a stage, of its slice's first step.
+struct places {
+    u32 a, b;
+};
+
+__device__ __forceinline__ places places_of(u32 warp_m, u32 warp_n, u32 slice, u32 lane)
+{
+    // Lanes 0-7 and 8-15 address the upper and lower rows of A's first chunk, lanes 16-31 those of the second. Of B, lanes 0-15
+    // address both chunks of the first eight columns.
+    const u32 row_a = warp_m + (lane & 15), row_b = warp_n + (lane & 7) + (lane >> 4) * 8;
+    const u32 chunk_a = slice * 2 + (lane >> 4), chunk_b = slice * 2 + (lane >> 3 & 1), k = slice * 8 + (lane & 3);
+    places p;
+    p.a = A_KMAJOR ? row_a * ROW_A * 4 + (chunk_a ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2)) * 4;
+    p.b = B_KMAJOR ? row_b * ROW_B * 4 + (chunk_b ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2)) * 4;
+    return p;
+}
+
+// Reads this slice's fragments, `step` steps on. JG_SLICES is a power of two, so that steps on are other bits of the offset.
+__device__ __forceinline__ void load_fragments(fragments &x, u32 stage, places p, u32 step)
+{
+#pragma unroll
+    for (u32 i = 0; i < FRAGS_M; i++) {
+        if (A_KMAJOR) {
+            ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
+        } else {
+#pragma unroll
+            for (u32 r = 0; r < 4; r++)
+                x.a[i][r] = load_shared(stage + p.a + ((step * 8 + r / 2 * 4) * ROW_A + i * 16 + r % 2 * 8) * 4);
+        }
+    }
+    stage += STAGE_A_BYTES;
+#pragma unroll
+    for (u32 j = 0; j < FRAGS_N; j += 2) {
+        u32 two[4];
+        if (B_KMAJOR) {
+            ldmatrix(two, stage + (p.b ^ step * 32) + j * 8 * ROW_B * 4);
+        } else {
+#pragma unroll
+            for (u32 r = 0; r < 4; r++)
+                two[r] = load_shared(stage + p.b + ((step * 8 + r % 2 * 4) * ROW_B + (j + r / 2) * 8) * 4);
+        }
+#pragma unroll
+        for (u32 r = 0; r < 4; r++) x.b[j + r / 2][r % 2] = two[r];
+    }
+}
+
+#define INFINITY_BITS 0x7f800000u
+#define NAN_BITS 0x7fffe000u     // a NaN of tf32
+#define TF32_BITS 0xffffe000u    // what tensor cores look at
+
+// To 11 significant bits, halves away from zero: adds half a unit of the last of them to the magnitude, and tensor cores do not
+// look at the bits below. What becomes too large is infinity, and infinity stays, but NaN may become infinity or 0.
+__device__ __forceinline__ u32 rounded(u32 bits)
+{
+    return bits + 0x1000u;
+}
+
+__device__ __forceinline__ bool is_nan(u32 bits)
+{
+    return (bits & 0x7fffffffu) > INFINITY_BITS;
+}
+
+// x as the sum of two of 11 bits, if it is a number and not rounded to infinity; else `signal` becomes infinite or NaN.
+__device__ __forceinline__ void split_number(u32 bits, u32 &part, u32 &rest, float &signal)
+{
+    part = rounded(bits) & TF32_BITS;
+    signal = __fsub_rn(__uint_as_float(bits), __uint_as_float(part));
+    rest = rounded(__float_as_uint(signal));
+}
+
+// The same for any x. What would be rounded to infinity is cut instead; of an infinity or NaN there is no rest.
+__device__ __forceinline__ void split_any(u32 bits, u32 &part, u32 &rest)
+{
+    const bool finite = (bits & INFINITY_BITS) != INFINITY_BITS;
+    part = is_nan(bits) ? NAN_BITS : rounded(bits) & TF32_BITS;
+    if (finite && (part & INFINITY_BITS) == INFINITY_BITS) part = bits & TF32_BITS;
+    rest = finite ? rounded(__float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part)))) : 0u;
+}
+
+// From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that
+// are not rounded to infinity; then `alarm` gathers whether all were: once an element was not, it stays infinite or NaN, and NaN
+// after a NaN. It may be so for no reason too, as ANY is right for all.
+template <bool ANY>
+__device__ __forceinline__ void split(fragments &part, fragments &rest, const fragments &x, float &alarm)
+{
+    const u32 *const all = &x.a[0][0];
+    u32 *const parts = &part.a[0][0], *const rests = &rest.a[0][0];
+#pragma unroll
+    for (int i = 0; i < FRAGS_M * 4 + FRAGS_N * 2; i += 2) {
+        float signal[2];
+#pragma unroll
+        for (int n = i; n < i + 2; n++) {
+            u32 bits = all[n];
+            if (CLEANS(JG_TYPE_F32)) bits = __float_as_uint(clean(__uint_as_float(bits), smallest_normal(JG_TYPE_F32)));
+            signal[n - i] = __uint_as_float(bits);
+            if (JG_MODE == JG_MODE_TF32) parts[n] = ANY && is_nan(bits) ? NAN_BITS : rounded(bits);
+            else if (ANY) split_any(bits, parts[n], rests[n]);
+            else split_number(bits, parts[n], rests[n], signal[n - i]);
+        }
+        if (!ANY) alarm = __fmaf_rn(signal[0], signal[1], alarm);
+    }
+}
+
+// Adds the products of a step.
+__device__ __forceinline__ void multiply(fragment_row (&sums)[FRAGS_M], const fragments &part, const fragments &rest)
+{
 #pragma unroll
     for (int i = 0; i < FRAGS_M; i++) {
-        const float *p = shared_a + i * 16;
-        const float x[4] = {p[0], p[8], p[4 * ROW_A], p[4 * ROW_A + 8]};
-        split_all<4>(x, a[i], rest_a[i]);
-    }
-#pragma unroll
-    for (int j = 0; j < FRAGS_N; j++) {
-        const float *p = shared_b + j * 8;
-        const float x[2] = {p[0], p[4 * ROW_B]};
-        split_all<2>(x, b[j], rest_b[j]);
-    }
-#pragma unroll
-    for (int i = 0; i < FRAGS_M; i++)
-#pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) {
 #if JG_MODE == JG_MODE_3XTF32
-            float step[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            mma(step, rest_a[i], b[j]);
-            mma(step, a[i], rest_b[j]);
-            mma(step, a[i], b[j]);
+        float step[FRAGS_N][4];
 #pragma unroll
-            for (int x = 0; x < 4; x++) sums[i][j][x] = __fadd_rn(sums[i][j][x], step[x]);
+        for (int j = 0; j < FRAGS_N * 4; j++) step[j / 4][j % 4] = 0.0f;
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) mma(step[j], rest.a[i], part.b[j]);
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) mma(step[j], part.a[i], rest.b[j]);
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) mma(step[j], part.a[i], part.b[j]);
+#pragma unroll
+        for (int j = 0; j < FRAGS_N * 4; j++) sums[i][j / 4][j % 4] = __fadd_rn(sums[i][j / 4][j % 4], step[j / 4][j % 4]);
 #else
-            mma(sums[i][j], a[i], b[j]);
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], part.a[i], part.b[j]);
 #endif
-        }
+    }
 }
+
+__device__ __forceinline__ void clear(fragment_row (&sums)[FRAGS_M])
+{
+#pragma unroll
+    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; i++) (&sums[0][0][0])[i] = 0.0f;
+}
+
+// The element of row or column mn at k. Beyond the last row or column it is any, as what comes of it is never stored.
+__device__ __forceinline__ u32 element(const float *p, i64 ld, bool kmajor, u32 mn, u32 k, u32 mn_limit, u32 k_limit)
+{
+    const i64 outer = mn < mn_limit ? mn : mn_limit - 1, inner = k < k_limit ? k : k_limit - 1;
+    const u32 bits = __float_as_uint(p[kmajor ? outer * ld + inner : inner * ld + outer]);
+    return k < k_limit ? bits : 0u;
+}
+
+// Computes a warp's sums by themselves, straight from global memory and whatever the elements are: seldom, and little code.
+__device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (&sums)[FRAGS_M], const float *a, const float *b,
+                                             u32 row0, u32 column0, u32 slice, u32 lane)
+{
+    clear(sums);
+#pragma unroll 1
+    for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += JG_SLICES * 8) {
+        fragments x, part, rest;
+        float alarm;
+        u32 row = row0 + (lane >> 2), column = column0 + (lane >> 2);
+        asm volatile("" : "+r"(row), "+r"(column));  // or the addresses of all rows would be kept in registers
+#pragma unroll
+        for (u32 i = 0; i < FRAGS_M * 4; i++)
+            x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * 8, k + i % 4 / 2 * 4, DIM_M, DIM_K);
+#pragma unroll
+        for (u32 j = 0; j < FRAGS_N * 2; j++)
+            x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 * 8, k + j % 2 * 4, DIM_N, DIM_K);
+        split<true>(part, rest, x, alarm);
+        multiply(sums, part, rest);
+    }
+}
+
+#if JG_SLICES > 1
+// Adds up the slices' sums and writes them to C, 16 rows at a time as write_back does; each slice sees to a share of the rows.
+__device__ __forceinline__ void write_back_slices(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M],
+                                                  u32 row0, u32 column0, u32 slab, u32 slice, u32 lane)
+{
+    const bool plain = PLAIN_EPILOGUE;
+#pragma unroll UNROLL_LONG
+    for (u32 i = 0; i < FRAGS_M; i++) {
+        fragment_row turn;
+#pragma unroll
+        for (u32 x = 0; x < FRAGS_M; x++)
+#pragma unroll
+            for (u32 j = 0; j < FRAGS_N * 4; j++)
+                if (x == i) turn[j / 4][j % 4] = sums[x][j / 4][j % 4];
+        __syncthreads();  // where the slab lies, others may still read tiles, or the rows before
+        store_slab(slab + slice * WARPS * SLAB_BYTES, turn, lane);
+        __syncthreads();
+#pragma unroll 1
+        for (u32 quad = slice * 32 + lane; quad < 16 * JG_WN / 4; quad += JG_SLICES * 32) {
+            const u32 row = row0 + i * 16 + quad / (JG_WN / 4), column = quad % (JG_WN / 4) * 4;
+            const u32 at = slab + (quad / (JG_WN / 4) * SLAB_ROW + column) * 4;
+            float v[4], more[4];
+            load_slab(v, at);
+#pragma unroll
+            for (u32 s = 1; s < JG_SLICES; s++) {
+                load_slab(more, at + s * WARPS * SLAB_BYTES);
+#pragma unroll
+                for (int x = 0; x < 4; x++) v[x] = __fadd_rn(v[x], more[x]);
+            }
+            if (row >= DIM_M) continue;
+            if (plain) store_plain(args, out, row, column0 + column, v);
+            else store_fused(args, out, row, column0 + column, v);
+        }
+    }
+}
+#endif
 
 // Computes the tile of block `block` of one item.
 __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, u8 *buffer)
 {
-    float *shared = (float *)buffer;
+    const u32 shared = (u32)__cvta_generic_to_shared(buffer);
     u32 tile_m, tile_n;
     tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32 % WARPS, slice = threadIdx.x / 32 / WARPS;
     const u32 warp_m = warp / WARPS_N * JG_WM, warp_n = warp % WARPS_N * JG_WN;
     const float *a = (const float *)args.a + args.stride_a * item, *b = (const float *)args.b + args.stride_b * item;
-    const weights none = {nullptr, nullptr, 0};
 
     fragment_row sums[FRAGS_M];
-#pragma unroll
-    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; i++) (&sums[0][0][0])[i] = 0.0f;
-
+    clear(sums);
     if (args.alpha != 0.0f && DIM_K > 0) {
-        values_t quads_a[QUADS_A], quads_b[QUADS_B];
-        auto fetch_both = [&](u32 k0) {
-            fetch<JG_TYPE_A, false, JG_BM>(quads_a, args, a, none, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
-            fetch<JG_TYPE_B, false, JG_BN>(quads_b, args, b, none, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);
+        const u32 stages = (DIM_K + JG_BK - 1) / JG_BK;
+        auto copy = [&](u32 n, u32 stage) {
+            if (n < stages) {
+                copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
+                copy_operand<JG_BN, B_KMAJOR, WHOLE_N>(stage + STAGE_A_BYTES, b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
+            }
+            cp_async_commit();
         };
-        auto put_both = [&](float *buffer) {
-            put<JG_BM, ROW_A>(buffer, quads_a, !TRANS_A);
-            put<JG_BN, ROW_B>(buffer + JG_BK * ROW_A, quads_b, TRANS_B);
-        };
-        fetch_both(0);
-        put_both(shared);
-        __syncthreads();
 #pragma unroll 1
-        for (u32 k0 = 0, turn = 0; k0 < DIM_K; k0 += JG_BK, turn ^= 1) {
-            const bool more = DIM_K - k0 > JG_BK;
-            if (more) fetch_both(k0 + JG_BK);
-            const float *tile_a = shared + turn * BUFFER_ELEMENTS + (lane & 3) * ROW_A + warp_m + (lane >> 2);
-            const float *tile_b = shared + turn * BUFFER_ELEMENTS + JG_BK * ROW_A + (lane & 3) * ROW_B + warp_n + (lane >> 2);
-#pragma unroll
-            for (u32 k = 0; k < JG_BK; k += 8) multiply_step(sums, tile_a + k * ROW_A, tile_b + k * ROW_B);
-            if (more) put_both(shared + (turn ^ 1) * BUFFER_ELEMENTS);
-            __syncthreads();
+        for (u32 n = 0; n < JG_STAGES; n++) copy(n, shared + n * STAGE_BYTES);
+        const places p = places_of(warp_m, warp_n, slice, lane);
+        // Steps beyond k would make +0 of a sum of -0.
+        auto is_left = [&](u32 n, u32 step) { return WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
+        fragments x, part, rest;
+        float alarm = 0.0f;
+        u32 stage = shared;
+        cp_async_wait<JG_STAGES - 1>();
+        __syncthreads();
+        load_fragments(x, stage, p, 0);
+        split<false>(part, rest, x, alarm);
+        // While a step is multiplied, the fragments of the next one are on their way.
+#pragma unroll 1
+        for (u32 n = 0; n < stages; n++) {
+#pragma unroll UNROLL_STEPS
+            for (u32 step = 0; step + 1 < STEPS; step++) {
+                load_fragments(x, stage, p, (step + 1) * JG_SLICES);
+                if (!is_left(n, step)) continue;
+                multiply(sums, part, rest);
+                split<false>(part, rest, x, alarm);
+            }
+            if (n + 1 < stages) {
+                cp_async_wait<JG_STAGES - 2>();
+                __syncthreads();
+                copy(n + JG_STAGES, stage);
+                stage = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
+                load_fragments(x, stage, p, 0);
+            }
+            if (is_left(n, STEPS - 1)) {
+                multiply(sums, part, rest);
+                split<false>(part, rest, x, alarm);
+            }
         }
+        const bool numbers = JG_MODE == JG_MODE_TF32 ? alarm == alarm : fabsf(alarm) < __uint_as_float(INFINITY_BITS);
+        if (__any_sync(0xffffffffu, !numbers)) multiply_any(args, sums, a, b, m0 + warp_m, n0 + warp_n, slice, lane);
     }
-    const u32 slab = (u32)__cvta_generic_to_shared(shared) + warp * SLAB_BYTES;
-    write_back(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, slab, lane);
+    const output out = output_of_item(args, item);
+    const u32 slab = shared + warp * SLAB_BYTES;
+#if JG_SLICES > 1
+    write_back_slices(args, out, sums, m0 + warp_m, n0 + warp_n, slab, slice, lane);
+#else
+    write_back(args, out, sums, m0 + warp_m, n0 + warp_n, slab, lane);
+#endif
 }

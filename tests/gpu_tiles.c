@@ -1,4 +1,4 @@
-/* Every tile of so many slices gives the same bits, on a GPU or on the software GPU (on_gpu.h): the tiles of the architecture's tables, forced one
+/* Every tile of as many slices gives the same bits, on a GPU or on the software GPU (on_gpu.h): the tiles of the tables, forced one
  * by one, for what gpu_numeric's tile tests leave out: integers, 4-bit types, groups, 8-bit floats, and all modes of f32 and f16.
  *
  * Each tile is compiled as a generic kernel, whether or not it is of the generic set, as these take the epilogue as an argument:
@@ -151,6 +151,8 @@ static void run(product *x, const plan *chosen)
     char name[KERNEL_NAME_BYTES];
     jg_operands data;
     kernel_format_name(&chosen->spec, name);
+    assert_true(chosen->spec.tile.slices <= MAX_SLICES);
+    unsigned char **first = &x->first[chosen->spec.tile.slices];
     jg_status status = on_device_upload(on_gpu_context, on_gpu_arena, ON_GPU_ARENA_BYTES, &x->ref, &x->alpha, &x->beta, &data);
     if (status == JG_OK) status = launch(chosen, &x->p, &data);
     if (status == JG_OK) status = on_device_download(on_gpu_context, &data, &x->ref, x->ref.c.block);
@@ -166,7 +168,7 @@ static void run(product *x, const plan *chosen)
         assert_non_null(*first);
         memcpy(*first, x->ref.c.block, x->ref.c.block_bytes);
     } else if (memcmp(*first, x->ref.c.block, x->ref.c.block_bytes) != 0) {
-        on_gpu_complain(&x->in, "%s gives other bits than the first tile", name);
+        on_gpu_complain(&x->in, "%s gives other bits than the first tile of as many slices", name);
         judge(x, name);
     }
 }

@@ -423,17 +423,19 @@ static void test_resources(void **state)
     s.tile = (tile){64, 64, 16, 4, 4, 2, 1};
     assert_int_equal(kernel_threads(&s), 256);
     assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (68 + 68) * 4);
-    /* Of 3xtf32 every element takes two registers, and both operands' tiles wait in registers. */
+    /* Of 3xtf32 every element takes a register more, and a row of sums 16. Rows along k, here B's, are padded. */
     s = base_spec();
     s.family = FAMILY_TF32;
     s.type_a = s.type_b = JG_F32;
     s.math = JG_MATH_TF32;
     s.tile = (tile){128, 64, 16, 64, 32, 2, 1};
     assert_int_equal(kernel_threads(&s), 128);
-    assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (136 + 72) * 4);
+    assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (128 + 72) * 4);
+    s.trans_a = s.trans_b = 1;
+    assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (136 + 64) * 4);
     const int one = kernel_registers(&s);
     s.math = JG_MATH_F32_3XTF32;
-    assert_int_equal(kernel_registers(&s) - one, 4 * 4 + 4 * 2);
+    assert_int_equal(kernel_registers(&s) - one, 4 * 4 + 4 * 2 + 16);
     /* Four warps' sums may take more than the tiles. */
     s = base_spec();
     s.type_a = s.type_b = JG_S8;

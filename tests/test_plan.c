@@ -99,9 +99,11 @@ static void test_legality_rules(void **state)
     expect_refusal(&p, &orin, bad, "16x16x32");
     bad = c, bad.spec.family = FAMILY_TF32, bad.spec.type_a = bad.spec.type_b = JG_F32,
     bad.spec.tile = (tile){64, 64, 12, 32, 32, 2, 1};
-    expect_refusal(&p, &orin, bad, "16x8x8");
-    bad.spec.tile = (tile){64, 60, 16, 32, 12, 2, 1};
-    expect_refusal(&p, &orin, bad, "16x8x8");
+    expect_refusal(&p, &orin, bad, "16x16x8");
+    bad.spec.tile = (tile){64, 64, 16, 32, 8, 2, 1};
+    expect_refusal(&p, &orin, bad, "16x16x8");
+    bad.spec.tile = (tile){64, 64, 24, 32, 32, 2, 1};
+    expect_refusal(&p, &orin, bad, "power of two");
     bad.spec.tile = (tile){64, 64, 16, 32, 32, 2, 1};
     expect_refusal(&p, &turing, bad, "mma.sync");
     bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){64, 64, 10, 4, 4, 2, 1};
