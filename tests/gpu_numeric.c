@@ -472,10 +472,13 @@ static void test_blas_rules(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* Forces every candidate of the planner, both forms: all must give the same bits. */
+#define MAX_FORCED 160
+#define MAX_SLICES 32
+
+/* Forces every candidate of the planner, both forms: all of so many slices must give the same bits. */
 typedef struct forced {
     const problem *p;
-    plan plans[64];
+    plan plans[MAX_FORCED];
     size_t count, next;
     pthread_mutex_t lock;
 } forced;
@@ -483,7 +486,9 @@ typedef struct forced {
 static void collect(void *user, const plan *candidate, const char *reason)
 {
     forced *f = user;
-    if (!reason[0] && f->count < 64) f->plans[f->count++] = *candidate;
+    if (reason[0]) return;
+    if (f->count >= MAX_FORCED) fail_msg("more than %d kernels", MAX_FORCED);
+    f->plans[f->count++] = *candidate;
 }
 
 static void *make_images(void *user)
@@ -545,25 +550,28 @@ static void force_tiles(const jg_problem *in, int table, int target)
     const float alpha = 1.5f, beta = -0.75f;
     reference_make(&ref, in, REFERENCE_UNIFORM, 0, 77);
     const jg_operands data = operands_of(&ref, &alpha, &beta);
-    unsigned char *first = NULL;
+    unsigned char *first_of[MAX_SLICES + 1] = {NULL};
     for (size_t i = 0; i < f.count; i++) {
+        const int slices = f.plans[i].spec.tile.slices;
+        if (slices > MAX_SLICES) fail_msg("more than %d slices", MAX_SLICES);
+        unsigned char **first = &first_of[slices];
         char name[KERNEL_NAME_BYTES];
         kernel_format_name(&f.plans[i].spec, name);
         upload(&ref);
         launch_forced(in, &f.plans[i], &p, &data);
         download(&ref);
         products++;
-        if (!first) {
+        if (!*first) {
             judge(&ref, name, alpha, beta, 0);
-            first = malloc(ref.c.block_bytes);
-            assert_non_null(first);
-            memcpy(first, ref.c.block, ref.c.block_bytes);
-        } else if (memcmp(first, ref.c.block, ref.c.block_bytes) != 0) {
+            *first = malloc(ref.c.block_bytes);
+            assert_non_null(*first);
+            memcpy(*first, ref.c.block, ref.c.block_bytes);
+        } else if (memcmp(*first, ref.c.block, ref.c.block_bytes) != 0) {
             complain(in, "%s gives other bits than the first tile", name);
             judge(&ref, name, alpha, beta, 0);
         }
     }
-    free(first);
+    for (int i = 0; i <= MAX_SLICES; i++) free(first_of[i]);
     reference_free(&ref);
 }
 
