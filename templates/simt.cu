@@ -106,6 +106,15 @@ __device__ __forceinline__ sum_t multiply_add(value_t a, value_t b, sum_t sum)
 #endif
 }
 
+__device__ __forceinline__ u32 bits_of(sum_t x)
+{
+#if MULTIPLY == JG_TYPE_S8
+    return (u32)x;
+#else
+    return __float_as_uint(x);
+#endif
+}
+
 // Adds in this mode.
 __device__ __forceinline__ sum_t add(sum_t x, sum_t y)
 {
@@ -165,20 +174,30 @@ static const int UNROLL_QUADS = 1;
 #define PART_ROW (JG_BN + 4)  // elements
 #define PART_ELEMENTS (PART_ROWS * PART_ROW)
 
+// Four sums to shared memory, in one store whatever the compiler knows of the address.
+__device__ __forceinline__ void put_quad(u32 shared, const sum_t *x)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(bits_of(x[0])), "r"(bits_of(x[1])), "r"(bits_of(x[2])),
+                 "r"(bits_of(x[3])) : "memory");
+}
+
 // Adds up the slices and stores C, by as many rows of the tile as one group of four a thread makes: each slice puts its sums into
-// shared memory, then all threads add and store whole rows.
-__device__ __forceinline__ void write_back(const jg_args &args, const output &out, const sum_t (&sums)[JG_WM][JG_WN], sum_t *shared,
+// shared memory, then all threads add and store whole rows. The groups take turns in the first one's registers.
+__device__ __forceinline__ void write_back(const jg_args &args, const output &out, sum_t (&sums)[JG_WM][JG_WN], sum_t *shared,
                                            u32 slice, u32 thread_m, u32 thread_n, u32 m0, u32 n0)
 {
-    sum_t *const mine = shared + slice * PART_ELEMENTS + thread_m * PART_ROW + thread_n;
+    const u32 mine = (u32)__cvta_generic_to_shared(shared + slice * PART_ELEMENTS + thread_m * PART_ROW + thread_n);
 #pragma unroll 1
     for (u32 part = 0; part < GROUPS_M; part++) {
         __syncthreads();  // stages, or the part before, are read
 #pragma unroll
-        for (u32 i = 0; i < JG_WM; i++)
+        for (u32 i = 0; i < 4; i++)
 #pragma unroll
-            for (u32 g = 0; g < GROUPS_N; g++)
-                if (i / 4 == part) *(values_t *)(mine + i % 4 * PART_ROW + g * (JG_BN / GROUPS_N)) = *(const values_t *)&sums[i][g * 4];
+            for (u32 g = 0; g < GROUPS_N; g++) put_quad(mine + (i * PART_ROW + g * (JG_BN / GROUPS_N)) * 4, &sums[i][g * 4]);
+#pragma unroll
+        for (u32 i = 4; i < JG_WM; i++)
+#pragma unroll
+            for (u32 j = 0; j < JG_WN; j++) sums[i - 4][j] = sums[i][j];
         __syncthreads();
 #pragma unroll UNROLL_QUADS
         for (u32 at = threadIdx.x; at < PART_ROWS * JG_BN / 4; at += THREADS) {
@@ -216,51 +235,46 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     for (int i = 0; i < JG_WM * JG_WN; i++) (&sums[0][0])[i] = 0;
 
     if (args.alpha != 0.0f && DIM_K > 0) {
-        const u32 whole = DIM_K / JG_BK;                 // stages of JG_BK
+        const u32 whole = DIM_K / JG_BK;  // stages of JG_BK
         const u32 stages = whole + (DIM_K % JG_BK != 0);
-        u32 next = 0, next_slot = 0;                     // stage to bring, and its place, in elements
-        auto advance = [&](u32 &slot) { slot = slot == (JG_STAGES - 1) * STAGE_ELEMENTS ? 0 : slot + STAGE_ELEMENTS; };
+        const u32 last_slot = (JG_STAGES - 1) * STAGE_ELEMENTS;
 #if COPIES
         const u32 address = (u32)__cvta_generic_to_shared(shared);
         const float *next_a = (const float *)a + (TRANS_A ? (i64)m0 : m0 * LDA), *next_b = (const float *)b + (TRANS_B ? n0 * LDB : (i64)n0);
-        auto copy_stage = [&] {
-            if (next < stages) {
-                const int k_left = (int)(DIM_K - next * JG_BK);
-                const u32 to = address + next_slot * 4;
-                copy_operand<JG_BM, ROW_A>(to, next_a, LDA, !TRANS_A, VECTOR_A, (int)(DIM_M - m0), k_left);
-                copy_operand<JG_BN, ROW_B>(to + JG_BK * ROW_A * 4, next_b, LDB, TRANS_B, VECTOR_B, (int)(DIM_N - n0), k_left);
+        // What exists from the tile's corner on; where tiles are known to divide a size, so is this.
+        const int m_left = DIM_M % JG_BM == 0 ? JG_BM : (int)(DIM_M - m0), n_left = DIM_N % JG_BN == 0 ? JG_BN : (int)(DIM_N - n0);
+        auto begin_stage = [&](u32 stage, u32 slot) {
+            if (stage < stages) {
+                const int k_left = DIM_K % JG_BK == 0 ? JG_BK : (int)(DIM_K - stage * JG_BK);
+                const u32 to = address + slot * 4;
+                copy_operand<JG_BM, ROW_A>(to, next_a, LDA, !TRANS_A, VECTOR_A, m_left, k_left);
+                copy_operand<JG_BN, ROW_B>(to + JG_BK * ROW_A * 4, next_b, LDB, TRANS_B, VECTOR_B, n_left, k_left);
                 next_a += TRANS_A ? JG_BK * LDA : JG_BK;
                 next_b += TRANS_B ? JG_BK : JG_BK * LDB;
             }
-            next++;
-            advance(next_slot);
             asm volatile("cp.async.commit_group;" ::: "memory");
         };
-        auto begin_stage = copy_stage;
-        auto end_stage = [] {};
+        auto end_stage = [](u32, u32) {};
         auto wait_for_stage = [] { asm volatile("cp.async.wait_group %0;" ::"n"(JG_STAGES - 2) : "memory"); };
 #else
         const weights weights_a = weights_of_item(args, item, DIM_M), weights_b = weights_of_item(args, item, DIM_N);
         values_t quads_a[QUADS_A], quads_b[QUADS_B];
-        auto begin_stage = [&] {
-            if (next >= stages) return;
-            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, next * JG_BK, DIM_M, DIM_K);
-            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, next * JG_BK, DIM_N, DIM_K);
+        auto begin_stage = [&](u32 stage, u32) {
+            if (stage >= stages) return;
+            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, stage * JG_BK, DIM_M, DIM_K);
+            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, stage * JG_BK, DIM_N, DIM_K);
         };
-        auto end_stage = [&] {
-            if (next < stages) {
-                put<JG_BM, ROW_A>(shared + next_slot, quads_a, !TRANS_A);
-                put<JG_BN, ROW_B>(shared + next_slot + JG_BK * ROW_A, quads_b, TRANS_B);
-            }
-            next++;
-            advance(next_slot);
+        auto end_stage = [&](u32 stage, u32 slot) {
+            if (stage >= stages) return;
+            put<JG_BM, ROW_A>(shared + slot, quads_a, !TRANS_A);
+            put<JG_BN, ROW_B>(shared + slot + JG_BK * ROW_A, quads_b, TRANS_B);
         };
         auto wait_for_stage = [] {};
 #endif
 #pragma unroll 1
         for (u32 i = 0; i < JG_STAGES - 1; i++) {
-            begin_stage();
-            end_stage();
+            begin_stage(i, i * STAGE_ELEMENTS);
+            end_stage(i, i * STAGE_ELEMENTS);
         }
         wait_for_stage();
         __syncthreads();
@@ -268,11 +282,12 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const value_t *first_a = shared + slice * ROW_A + thread_m, *first_b = shared + JG_BK * ROW_A + slice * ROW_B + thread_n;
         const value_t *row_a = first_a, *row_b = first_b;
         fragment f[2];
-        u32 slot = 0;
+        u32 slot = 0;  // in elements
         if (whole > 0) read_fragment(f[0], row_a, row_b);
 #pragma unroll 1
         for (u32 stage = 0; stage < whole; stage++) {
-            begin_stage();
+            const u32 free_slot = slot == 0 ? last_slot : slot - STAGE_ELEMENTS;  // that of the stage before
+            begin_stage(stage + JG_STAGES - 1, free_slot);
 #pragma unroll 1
             for (u32 step = 0; step < STEPS; step += UNROLL) {
 #pragma unroll
@@ -284,26 +299,28 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 }
                 row_a += JG_SLICES * ROW_A;
                 row_b += JG_SLICES * ROW_B;
-                bool more = true;
                 if (step + UNROLL == STEPS) {
-                    end_stage();
+                    end_stage(stage + JG_STAGES - 1, free_slot);
                     wait_for_stage();
                     __syncthreads();
-                    advance(slot);
+                    // After the last whole stage its own first fragment is read once more, in vain: cheaper than a branch.
+                    if (stage + 1 < whole) slot = slot == last_slot ? 0 : slot + STAGE_ELEMENTS;
                     row_a = first_a + slot;
                     row_b = first_b + slot;
-                    more = stage + 1 < whole;
                 }
-                if (more) read_fragment(f[0], row_a, row_b);
+                read_fragment(f[0], row_a, row_b);
                 multiply(sums, f[1]);
             }
         }
+        if (whole > 0) slot = slot == last_slot ? 0 : slot + STAGE_ELEMENTS;
+        row_a = first_a + slot;
+        row_b = first_b + slot;
 #pragma unroll 1
         for (u32 k = slice; k < DIM_K - whole * JG_BK; k += JG_SLICES) {
             read_fragment(f[0], row_a, row_b);
+            multiply(sums, f[0]);
             row_a += JG_SLICES * ROW_A;
             row_b += JG_SLICES * ROW_B;
-            multiply(sums, f[0]);
         }
     }
     write_back(args, output_of_item(args, item), sums, shared, slice, thread_m, thread_n, m0, n0);
