@@ -70,7 +70,7 @@ static void plan_info_tells_what_fixes_the_bits(void **state)
         uint32_t math;
         const char *family, *numeric_class;
     } rows[] = {
-        {JG_F32, JG_F32, JG_MATH_DEFAULT, "simt", "fma.f32 ascending-k split1"},
+        {JG_F32, JG_F32, JG_MATH_DEFAULT, "simt", "fma.f32 ascending-k split8"},
         {JG_F32, JG_F32, JG_MATH_STRICT, "simt", "mul+add.f32 ascending-k split1"},
         {JG_F32, JG_F32, JG_MATH_TF32, "tf32", "mma.m16n8k8.tf32 ascending-k split1"},
         {JG_F32, JG_F32, JG_MATH_F32_3XTF32, "tf32", "mma.m16n8k8.3xtf32 ascending-k split1"},
