@@ -10,7 +10,7 @@
 typedef struct promise {
     int family; /* 's', 'm' or 't' */
     int type_a, type_b, type_c, trans_a, trans_b, vec_a, vec_b, vec_c, batched, is_specialised;
-    int tile_m, tile_n, tile_k, part_m, part_n, stages;
+    int tile_m, tile_n, tile_k, part_m, part_n, stages, slices;
     unsigned math;
     long long fusion;                 /* without the type of C; also -1 */
     long long m, n, k, lda, ldb, ldc; /* also -1 there */
