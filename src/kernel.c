@@ -143,10 +143,18 @@ int kernel_threads(const kernel_spec *s)
 
 /* Shared memory, as the templates lay it out: stages, in whose place the sums are afterwards. */
 
+/* A row of simt's stages, in elements. */
+static int padded(int row)
+{
+    return row % 8 ? row : row + 4;
+}
+
 static int shared_bytes_simt(const kernel_spec *s)
 {
     const tile *t = &s->tile;
-    return t->stages * t->k * (t->m + 4 + t->n + 4) * 4;
+    const int stages = t->stages * t->k * (padded(t->m) + padded(t->n)) * 4;
+    const int sums = t->slices * t->m / (t->warp_m / 4) * (t->n + 4) * 4;
+    return stages > sums ? stages : sums;
 }
 
 static int slabs_bytes(const kernel_spec *s)
@@ -192,7 +200,7 @@ static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguo
 }
 
 /* What a step's operands take; the next step's too, where a slice has several in a stage. Of 3xtf32 each f32 takes a register more,
- * for its rest, and a row of sums is added up apart. */
+ * for its rest, and a row of sums is added up apart. simt's elements that cannot be copied wait in registers. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
@@ -202,15 +210,16 @@ static int operand_registers(const kernel_spec *s)
         return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0) +
                words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
-    default: return t->warp_m + t->warp_n + quads;
+    default: return 2 * (t->warp_m + t->warp_n) + (converts(s) || s->type_a != JG_F32 || s->arch < 80 ? quads : 0);
     }
 }
 
-/* sums, one step's operands, what is under way from global memory, and about 40 for addresses and the like */
+/* sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like */
 int kernel_registers(const kernel_spec *s)
 {
-    const int sums = s->tile.warp_m * s->tile.warp_n / (s->family == FAMILY_SIMT ? 1 : 32);
-    const int registers = sums + operand_registers(s) + 40;
+    const int simt = s->family == FAMILY_SIMT;
+    const int sums = s->tile.warp_m * s->tile.warp_n / (simt ? 1 : 32);
+    const int registers = sums + operand_registers(s) + (simt ? 32 : 40);
     return registers < 64 ? 64 : registers;
 }
 

@@ -5,7 +5,7 @@
 #define THREADS ((JG_BM / JG_WM) * (JG_BN / JG_WN) * 32)
 #else
 #define THREADS_N (JG_BN / JG_WN)
-#define THREADS ((JG_BM / JG_WM) * THREADS_N)
+#define THREADS (JG_SLICES * (JG_BM / JG_WM) * THREADS_N)
 #endif
 
 // A quad's elements: float32, or int32 as bits.

@@ -74,7 +74,7 @@ static int read_name(const char *name, promise *p)
 {
     int number, used = 0;
     char family[8], trans[2], kind;
-    *p = (promise){.vec_a = -1, .vec_b = -1, .vec_c = -1, .batched = -1, .fusion = -1};
+    *p = (promise){.slices = 1, .vec_a = -1, .vec_b = -1, .vec_c = -1, .batched = -1, .fusion = -1};
     if (sscanf(name, "jg_sm%d_%7[a-z0-9]_%n", &number, family, &used) != 2 || !used) return 0;
     p->family = family[0];
     if (strcmp(family, "simt") != 0 && strcmp(family, "mma") != 0 && strcmp(family, "tf32") != 0) return 0;
@@ -84,11 +84,11 @@ static int read_name(const char *name, promise *p)
     if (sscanf(at, "_%c%c_%dx%dx%d_%c%dx%d_s%d%n", &trans[0], &trans[1], &p->tile_m, &p->tile_n, &p->tile_k, &kind, &p->part_m,
                &p->part_n, &p->stages, &used) != 9 || kind != (p->family == 's' ? 't' : 'w'))
         return 0;
+    at += used;
+    if (sscanf(at, "_k%d%n", &p->slices, &used) == 1) at += used;
+    if (p->slices < 1) return 0;
     p->trans_a = trans[0] == 'x' ? -1 : trans[0] == 't';
     p->trans_b = trans[1] == 'x' ? -1 : trans[1] == 't';
-    at += used;
-    p->slices = 1;
-    if (sscanf(at, "_k%d%n", &p->slices, &used) == 1) at += used;
     if (!take_widths(&at, p)) return 0;
     if (!*at) return 1;
     p->is_specialised = 1;
@@ -126,11 +126,21 @@ static int64_t parts(int64_t whole_size, int64_t part)
         return result;                           \
     } while (0)
 
+/* A row of simt's stages. */
+static int padded(int row)
+{
+    return row % 8 ? row : row + 4;
+}
+
 /* Dynamic shared memory of a block, as the templates' comments lay it out. */
 static int shared_of(const promise *p, int workers)
 {
-    if (p->family == 's') return p->stages * p->tile_k * (p->tile_m + 4 + p->tile_n + 4) * 4;
     const int slabs = workers * (p->part_m % 32 ? 16 : 32) * p->part_n * 4, element = multiplies_integers(p) ? 1 : 2;
+    if (p->family == 's') {
+        const int rows = p->stages * p->tile_k * (padded(p->tile_m) + padded(p->tile_n)) * 4;
+        const int sums = p->slices * p->tile_m / (p->part_m / 4) * (p->tile_n + 4) * 4;
+        return sums > rows ? sums : rows;
+    }
     const int stages = p->family == 't' ? p->stages * p->tile_k * (p->tile_m + 8 + p->tile_n + 8) * 4
                                         : p->stages * (p->tile_m + p->tile_n) * p->tile_k * element;
     return slabs > stages ? slabs : stages;
@@ -140,7 +150,8 @@ static int shared_of(const promise *p, int workers)
 static CUresult check_shape(const promise *p, const fake_launch *l, int dynamic_shared, char *fault, size_t size)
 {
     const launch_args *a = &l->args;
-    const int workers = p->slices * (p->tile_m / p->part_m) * (p->tile_n / p->part_n), threads = p->family == 's' ? workers : workers * 32;
+    const int workers = p->slices * (p->tile_m / p->part_m) * (p->tile_n / p->part_n);
+    const int threads = p->family == 's' ? workers : workers * 32;
     const int shared = shared_of(p, workers);
     if (l->block[0] != (unsigned)threads || l->block[1] != 1 || l->block[2] != 1)
         FAULT(CUDA_ERROR_INVALID_VALUE, "%s: %u threads instead of %d", l->kernel, l->block[0], threads);

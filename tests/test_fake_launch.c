@@ -157,6 +157,7 @@ static void names_are_read_back(void **state)
                                         "jg_sm87_simt_f32f32_nn_64x64x16_t4x4_s2_a4",
                                         "jg_sm87_simt_f32f32f9_nn_64x64x16_t4x4_s2_a4",
                                         "jg_sm87_simt_f32f32f32_nn_64x64x16_w4x4_s2_a4",
+                                        "jg_sm87_simt_f32f32f32_nn_64x64x16_t4x4_s2_k0_a4",
                                         "jg_sm87_simt_f32f32f32_nn_64x64x16_t4x4_s2_a4_m1n1k1_l1_1_1",
                                         "jg_sm87_simt_f32f32f32_nn_64x64x16_t4x4_s2_a4_m0n1k1_l1_1_1_c1",
                                         "jg_sm87_simt_f32f32f32_slow_nn_64x64x16_t4x4_s2_a4"};

@@ -423,6 +423,19 @@ static void test_resources(void **state)
     s.tile = (tile){64, 64, 16, 4, 4, 2, 1};
     assert_int_equal(kernel_threads(&s), 256);
     assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (68 + 68) * 4);
+    /* Fragments of two k; narrow elements wait in registers besides. */
+    s.type_a = s.type_b = JG_F32;
+    assert_int_equal(kernel_registers(&s), 16 + 2 * 8 + 32);
+    s.tile = (tile){128, 128, 8, 8, 8, 4, 1};
+    assert_int_equal(kernel_registers(&s), 64 + 2 * 16 + 32);
+    s.type_a = s.type_b = JG_F16;
+    assert_int_equal(kernel_registers(&s), 64 + 2 * 16 + 32 + 8);
+    /* A short row is not padded; eight slices' sums of four rows a thread may take more than the stages. */
+    s.tile = (tile){4, 64, 16, 4, 4, 2, 4};
+    assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (4 + 68) * 4);
+    s.tile = (tile){32, 64, 16, 8, 8, 2, 8};
+    assert_int_equal(kernel_threads(&s), 256);
+    assert_int_equal(kernel_shared_bytes(&s), 8 * 16 * (64 + 4) * 4);
     /* Of 3xtf32 every element takes a register more, and a row of sums 16. Rows along k, here B's, are padded. */
     s = base_spec();
     s.family = FAMILY_TF32;
