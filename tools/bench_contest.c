@@ -337,14 +337,15 @@ static int add_counters(cJSON *row, const jg_counters *c)
     return object != NULL;
 }
 
-static int add_problem(cJSON *row, const bench_product *product, const jg_plan_details *plan)
+int bench_product_describe(cJSON *row, const bench_product *product, const jg_plan_details *plan)
 {
     const problem *p = &product->layout.problem;
     const jg_problem *asked = &product->problem;
-    char type[BENCH_LABEL_BYTES], tile[64] = "";
+    char type[BENCH_LABEL_BYTES], tile[64] = "", slices[16] = "";
+    if (plan->slices > 1) snprintf(slices, sizeof slices, " x%d", plan->slices);
     if (plan->kernel[0])
-        snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d", plan->family, plan->tile_m, plan->tile_n, plan->tile_k,
-                 plan->warp_m, plan->warp_n, plan->stages);
+        snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d%s", plan->family, plan->tile_m, plan->tile_n, plan->tile_k,
+                 plan->warp_m, plan->warp_n, plan->stages, slices);
     bench_label_make(asked, type);
     return cJSON_AddStringToObject(row, "suite", product->suite) && cJSON_AddStringToObject(row, "list", product->list) &&
            cJSON_AddStringToObject(row, "problem", product->text) && cJSON_AddNumberToObject(row, "m", (double)asked->m) &&
@@ -362,7 +363,7 @@ static jg_status make_row(const contest *t, const jg_counters *counters, cJSON *
     jg_plan_details plan = {.kernel = ""};
     if (t->own) jg_plan_info(t->own, &plan);
     *row = cJSON_CreateObject();
-    const int ok = *row && add_problem(*row, t->product, &plan) && add_contestants(*row, t) && add_ratio(*row, t) &&
+    const int ok = *row && bench_product_describe(*row, t->product, &plan) && add_contestants(*row, t) && add_ratio(*row, t) &&
                    add_roofline(*row, t) && add_check(*row, t) && (!counters || add_counters(*row, counters));
     if (ok) return JG_OK;
     cJSON_Delete(*row);
