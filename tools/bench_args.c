@@ -69,7 +69,7 @@ static const struct option_row {
     {"as-arch", NUMBER, FOR_ALL & ~FOR_COLD, AT(as_arch), 0, 999, -1, -1},
     {"cublaslt", PATH, FOR_PRODUCTS, AT(cublaslt_path), 0, 0, 0, 0},
     {"all-classes", FLAG, FOR_PLANS, AT(all_classes), 0, 0, 0, 0},
-    {"candidates", PATH, FOR_PLANS, AT(candidates_path), 0, 0, 0, 0},
+    {"write-csv", PATH, FOR_PLANS, AT(csv_path), 0, 0, 0, 0},
     {"jobs", NUMBER, FOR_COMPILE | FOR_PLANS, AT(jobs), 1, 64, 0, 0},
     {"html", PATH, FOR_RESULTS, AT(html_path), 0, 0, 0, 0},
     {"save", PATH, FOR_RESULTS, AT(save_path), 0, 0, 0, 0},
@@ -396,7 +396,7 @@ static int check_paths(const bench_args *args)
 {
     const struct { const char *option, *path; } files[] = {{"html", args->html_path}, {"save", args->save_path},
                                                            {"cache", args->cache_path}, {"against", args->against_path},
-                                                           {"candidates", args->candidates_path}};
+                                                           {"write-csv", args->csv_path}};
     enum { FILES = sizeof files / sizeof *files };
     for (int i = 0; i < FILES; i++)
         for (int j = i + 1; j < FILES; j++)

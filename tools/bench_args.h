@@ -47,7 +47,7 @@ typedef struct bench_args {
     long rounds, sample_us, sms, as_arch;
     int generic, record;
     int all_classes;                                       /* plans */
-    const char *candidates_path;
+    const char *csv_path;
     long jobs;                                             /* compile, plans */
     int fill, no_peer, check;
     const char *cache_path, *nvrtc_path, *driver_path, *cublas_path, *cublaslt_path;

@@ -179,8 +179,8 @@ static int measure_rows(plans *p)
 /* Before minutes of measuring: a path that cannot be written is told at once. */
 static int open_file(plans *p)
 {
-    const char *path = p->run->args.candidates_path;
-    if (path && !(p->rows.file = fopen(path, "w"))) return bench_fail(p->run, "--candidates: %s: %s", path, strerror(errno));
+    const char *path = p->run->args.csv_path;
+    if (path && !(p->rows.file = fopen(path, "w"))) return bench_fail(p->run, "--write-csv: %s: %s", path, strerror(errno));
     return BENCH_EXIT_DONE;
 }
 
@@ -191,7 +191,7 @@ static int close_file(plans *p, int status)
     const int lost = ferror(file);
     errno = 0;
     if ((fclose(file) == 0 && !lost) || status == BENCH_EXIT_FAILED) return status;
-    return bench_fail(p->run, "--candidates: %s: %s", p->run->args.candidates_path, strerror(errno ? errno : EIO));
+    return bench_fail(p->run, "--write-csv: %s: %s", p->run->args.csv_path, strerror(errno ? errno : EIO));
 }
 
 /* ---- all together ---- */
