@@ -3,6 +3,7 @@
 
 #include "bench_json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -171,7 +172,7 @@ void bench_plan_rows_add(bench_plan_rows *rows, bench_report *r, cJSON *row)
         if (!rows->has_heading) print_csv_heading(rows->file);
         rows->has_heading = 1;
         print_csv(rows->file, row);
-        fflush(rows->file);
+        if (fflush(rows->file) != 0 && !rows->write_error) rows->write_error = errno;
     }
     bench_report_break(r);
 }

@@ -12,6 +12,7 @@ typedef struct bench_plan_rows {
     FILE *file;             /* also gets the lines of CSV, whatever the report's format; null: none */
     char group[768];        /* suite, type and data */
     int has_heading;        /* the file's */
+    int write_error;        /* errno of the file's first write that failed */
 } bench_plan_rows;
 
 /* Takes a row into the report and writes its line, under a heading where a new group begins; a line for each candidate in CSV. */

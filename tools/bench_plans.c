@@ -48,7 +48,7 @@ static int count_all(work *w)
     return BENCH_EXIT_DONE;
 }
 
-/* Makes and forgets one: it stays loaded. What cannot be made is told in its row. Returns an exit status. */
+/* Makes and forgets one: it stays loaded. What cannot be made is told in its row. Returns 0 if no other can be made either. */
 static int make_one(work *w, size_t number)
 {
     bench_run *run = w->p->run;
@@ -58,8 +58,7 @@ static int make_one(work *w, size_t number)
     while (w->ends[i] <= number) i++;
     const jg_status status = jg_plan_create_candidate(run->context, &list[i].problem, number - (i ? w->ends[i - 1] : 0), &plan);
     jg_plan_destroy(plan);
-    if (status != JG_ERR_NO_NVRTC && status != JG_ERR_NO_MEMORY && !jg_status_is_fatal(status)) return BENCH_EXIT_DONE;
-    return bench_fail_status(run, "making the kernels");
+    return status != JG_ERR_NO_NVRTC && status != JG_ERR_NO_MEMORY && !jg_status_is_fatal(status);
 }
 
 static void *make_next(void *argument)
@@ -69,9 +68,9 @@ static void *make_next(void *argument)
     while (w->next < w->total && w->status == BENCH_EXIT_DONE && !bench_stop_requested()) {
         const size_t number = w->next++;
         pthread_mutex_unlock(&w->lock);
-        const int status = make_one(w, number);
+        const int can_go_on = make_one(w, number);
         pthread_mutex_lock(&w->lock);
-        if (w->status == BENCH_EXIT_DONE) w->status = status;
+        if (!can_go_on && w->status == BENCH_EXIT_DONE) w->status = bench_fail_status(w->p->run, "making the kernels"); /* once */
         bench_show_progress(w->p->run, "compiling", ++w->done, w->total);
     }
     pthread_mutex_unlock(&w->lock);
@@ -159,7 +158,8 @@ static int measure_rows(plans *p)
     bench_run *run = p->run;
     const products *s = &p->s;
     int first = 0, status = BENCH_EXIT_DONE;
-    for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested() && !run->report.write_error; i++) {
+    for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested(); i++) {
+        if (run->report.write_error || p->rows.write_error) break;
         bench_show_progress(run, s->list[i].text, i, s->count);
         status = measure_row(p, &s->list[i]);
         const int is_last = i + 1 == s->count || bench_stop_requested() || !bench_products_same_group(&s->list[i], &s->list[i + 1]);
@@ -186,12 +186,11 @@ static int open_file(plans *p)
 
 static int close_file(plans *p, int status)
 {
-    FILE *file = p->rows.file;
-    if (!file) return status;
-    const int lost = ferror(file);
-    errno = 0;
-    if ((fclose(file) == 0 && !lost) || status == BENCH_EXIT_FAILED) return status;
-    return bench_fail(p->run, "--write-csv: %s: %s", p->run->args.csv_path, strerror(errno ? errno : EIO));
+    int error = p->rows.write_error;
+    if (!p->rows.file) return status;
+    if (fclose(p->rows.file) != 0 && !error) error = errno;
+    if (!error || status == BENCH_EXIT_FAILED) return status;
+    return bench_fail(p->run, "--write-csv: %s: %s", p->run->args.csv_path, strerror(error));
 }
 
 /* ---- all together ---- */
