@@ -9,7 +9,7 @@ mkdir -p "$OUT"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-runs=20; batches=400; sizes=20000; launches=20000; suites="common16 poison misalign skinny layers large"
+runs=20; batches=400; sizes=20000; launches=20000; suites="common16 poison misalign skinny layers large tiny"
 [ "${QUICK:-0}" = 1 ] && { runs=5; batches=100; sizes=3000; launches=3000; suites="common16 poison"; }
 
 report() { # name, arguments

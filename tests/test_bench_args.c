@@ -81,7 +81,7 @@ static void commands(void **state)
     assert_string_equal(bench_args_title(&args, BENCH_COLD_START), "cold-start");
     refuses("", "what?");
     refuses("products", "\"products\" is no suite"); /* the name of the command behind all suites is none to be typed */
-    refuses("common17", "use common16, poison, misalign, skinny, layers, large, compile");
+    refuses("common17", "use common16, poison, misalign, skinny, layers, large, tiny, compile");
     refuses("first-call ''", "\"\" is no suite");
 }
 
@@ -139,14 +139,14 @@ static void plans(void **state)
 static void all(void **state)
 {
     (void)state;
-    static const char names[] = "common16 poison misalign skinny layers large";
+    static const char names[] = "common16 poison misalign skinny layers large tiny";
     parses("all");
     COMMANDS(BENCH_FIRST_CALL, BENCH_PRODUCTS, BENCH_COMPILE);
     WORDS(args.suites, names);
     assert_string_equal(bench_args_title(&args, BENCH_PRODUCTS), names);
     parses("large all dispatch");
     COMMANDS(BENCH_PRODUCTS, BENCH_FIRST_CALL, BENCH_COMPILE, BENCH_DISPATCH);
-    WORDS(args.suites, "large common16 poison misalign skinny layers");
+    WORDS(args.suites, "large common16 poison misalign skinny layers tiny");
 }
 
 /* As many words as there is room for, and a title of them that is cut off. */

@@ -10,7 +10,7 @@ static void usage_errors(void **state)
     static const struct { const char *arguments, *message; } rows[] = {
         {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help"},
         {"--json", "what? A suite"},
-        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, compile, first-call, dispatch, "
+        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, tiny, compile, first-call, dispatch, "
                        "cold-start, plans or all, or --list FILE"},
         {"products", "\"products\" is no suite"},
         {"dispatch frobnicate", "\"frobnicate\" is no suite"},

@@ -16,6 +16,12 @@
 
 /* ---- the GPU and the library ---- */
 
+/* A grouped call of the suite tiny makes its kernel when it is checked, before anything is timed: no fault of anybody's. */
+static void on_log(void *user, jg_log_level level, const char *text)
+{
+    if (strncmp(text, "grouped waited", strlen("grouped waited")) != 0) bench_on_log(user, level, text);
+}
+
 int bench_products_open_library(products *s)
 {
     bench_run *run = s->run;
@@ -23,7 +29,7 @@ int bench_products_open_library(products *s)
         .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run),
         .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_max_bytes = s->cache_max_bytes, .cache_path = run->cache_path,
-        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = bench_on_log, .log_user = run};
+        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
     run->context = NULL;
     return bench_fail_status(run, run->args.as_arch > 0 ? "--as-arch" : "jg_open");

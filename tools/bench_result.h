@@ -19,6 +19,7 @@
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
  *               {"name": "cublas", "us": {...}}, {"name": "lt first", ...}, {"name": "lt best", ...},
+ *               {"name": "grouped", ...}: ours too, of the suite tiny: jg_gemm_grouped of the batch's items
  *               {"name": "lt best", "refused": "why"}, ...],
  *               {"name": "cublas", "refused": "no peer in cuBLAS: why"}: it does not do such products at all
  *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
