@@ -227,6 +227,8 @@ static void other_bits_are_wrong(void **state)
     assert_int_equal(faults.refused, 0);
     assert_true((size_t)number(row, "best") != runner(2));
     assert_number(row, "gap", 1);
+    assert_number(candidate(runner(1)), "samples", 5); /* by the fastest that is right */
+    assert_number(candidate(runner(2)), "samples", 1);
 }
 
 /* The choice itself is wrong: the next is held against the reference, and there is no gap. */

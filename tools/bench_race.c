@@ -43,7 +43,7 @@ typedef struct race {
     size_t count, chosen;
     class_result classes[MOST_CLASSES];
     size_t class_count;
-    double fastest_us;       /* of the short pass; 0: none yet */
+    double fastest_us;       /* of the short pass and right results; 0: none yet */
 } race;
 
 /* Whether a failure ends the run: what a context does not recover from, or memory. */
@@ -174,34 +174,28 @@ static jg_status replay_shortly(race *t, candidate *one)
     return JG_OK;
 }
 
-/* How many calls a short graph has: by the fastest so far. So a slow kernel's graph takes longer, but none is recorded twice, save
- * the first, of which nothing is known. */
-static unsigned short_calls(const race *t)
-{
-    return bench_replay_calls(t->fastest_us, SHORT_US, t->product->layout.sets);
-}
-
+/* How long a call takes, roughly, where nothing is known: found with one, and, where that is mostly the graph's start, with a few. */
 static jg_status time_first(race *t, candidate *one)
 {
     double us;
     RETURN_IF_ERROR(record(t, one, 1, &us));
     RETURN_IF_ERROR(replay_shortly(t, one));
-    if (one->us < START_US) {
-        RETURN_IF_ERROR(record(t, one, SHORT_CALLS, &us));
-        RETURN_IF_ERROR(replay_shortly(t, one));
-    }
-    t->fastest_us = one->us;
-    return JG_OK;
+    if (one->us >= START_US) return JG_OK;
+    RETURN_IF_ERROR(record(t, one, SHORT_CALLS, &us));
+    return replay_shortly(t, one);
 }
 
+/* A graph has as many calls as take SHORT_US by the fastest so far. So a slow kernel's takes longer, but none is recorded twice, save
+ * the first. */
 static jg_status time_shortly(race *t, candidate *one)
 {
     double us;
     if (t->fastest_us == 0) RETURN_IF_ERROR(time_first(t, one));
-    RETURN_IF_ERROR(record(t, one, short_calls(t), &us));
+    const double guess = t->fastest_us > 0 ? t->fastest_us : one->us;
+    RETURN_IF_ERROR(record(t, one, bench_replay_calls(guess, SHORT_US, t->product->layout.sets), &us));
     RETURN_IF_ERROR(replay_shortly(t, one));
     one->samples = 1;
-    if (one->us < t->fastest_us) t->fastest_us = one->us;
+    if (!one->is_wrong && (t->fastest_us == 0 || one->us < t->fastest_us)) t->fastest_us = one->us;
     return JG_OK;
 }
 
@@ -222,7 +216,7 @@ static jg_status record_best(race *t, double *round_us)
     *round_us = 0;
     for (size_t i = 0; i < t->count; i++) {
         candidate *one = &t->all[i];
-        if (!is_ready(one) || (i != t->chosen && one->us > CLOSE * t->fastest_us)) continue;
+        if (!is_ready(one) || (i != t->chosen && (one->is_wrong || one->us > CLOSE * t->fastest_us))) continue;
         one->rounds = calloc(a->rounds, sizeof *one->rounds);
         if (!one->rounds) return status_set(JG_ERR_NO_MEMORY, "out of memory for samples");
         const unsigned calls = bench_replay_calls(one->us, a->sample_us, t->product->layout.sets);
