@@ -571,19 +571,20 @@ typedef struct jg_plan_details {
  * jg_plan_destroy. Blocks, and fails, as jg_gemm's first call does. */
 JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
 
-/* How many kernels the planner chooses among for a problem: the legal candidates of the form that jg_plan_create plans first. *count:
- * those of the problem's numeric class (jg_plan_details), of which one is chosen; they give the same bits. *all (may be null): also
- * those of other classes, which sum in another order. 1 on the cpu device, and where there is nothing to compute. For one problem,
- * device and version of the library they are always the same. Does not block. Errors: NULL, UNSUPPORTED, those of a bad problem. */
+/* How many kernels the planner chooses among for a problem: the legal candidates of the form that jg_plan_create plans first.
+ * *count: those of the problem's numeric class (jg_plan_details), of which one is chosen; they give the same bits. *all (may be
+ * null): also those of other classes, which sum in another order. 1 on the cpu device, and where there is nothing to compute. For
+ * one problem, device and version of the library they are always the same. Does not block. Thread-safe. Errors: NULL, UNSUPPORTED,
+ * those of a bad problem. */
 JG_API jg_status jg_plan_count_candidates(jg_context *context, const jg_problem *problem, size_t *count, size_t *all);
 
 /* A plan of candidate `index` instead of the chosen one, to measure what others would have done: from 0 in the planner's order,
  * those of the problem's class first. Changes nothing for jg_gemm and other plans of the problem, and jg_poll nothing for it.
- * Its kernel is pinned while the plan lives, which is the caller's until jg_plan_destroy. Whatever jg_problem.compile says, it waits:
- * compiles, or loads, if need be (60 to 350 ms), and waits for queued GPU work then; in a sealed context (JG_COMPILE_NEVER) it
- * only loads. Thread-safe: several threads compile at once. Errors: NULL, VALUE (past the last, or no such thing in the problem),
- * NOT_READY (sealed, and in no file), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST, and those of a
- * bad problem. */
+ * Its kernel is pinned while the plan lives, which is the caller's until jg_plan_destroy. Whatever jg_problem.compile says, it
+ * waits: compiles, or loads, if need be (60 to 350 ms), and waits for queued GPU work then; in a sealed context (JG_COMPILE_NEVER)
+ * it only loads. Thread-safe: several threads compile at once. Errors: NULL, VALUE (past the last one; the text says how many there
+ * are), NOT_READY (sealed, and in no file), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST, and those
+ * of a bad problem. */
 JG_API jg_status jg_plan_create_candidate(jg_context *context, const jg_problem *problem, size_t index, jg_plan **plan);
 
 /* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the

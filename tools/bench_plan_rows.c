@@ -98,9 +98,9 @@ static void format_plan(const cJSON *one, char text[64])
     const int slices = (int)json_number(one, "slices");
     *text = 0;
     if (!one || isnan(json_number(one, "tile_m"))) return;
-    const int length = snprintf(text, 64, "%s %.0fx%.0fx%.0f w%.0fx%.0f s%.0f", json_text(one, "family"), json_number(one, "tile_m"),
-                                json_number(one, "tile_n"), json_number(one, "tile_k"), json_number(one, "warp_m"),
-                                json_number(one, "warp_n"), json_number(one, "stages"));
+    const int length = snprintf(text, 64, "%s %.0fx%.0fx%.0f w%.0fx%.0f s%.0f", json_text(one, "family"),
+                                json_number(one, "tile_m"), json_number(one, "tile_n"), json_number(one, "tile_k"),
+                                json_number(one, "warp_m"), json_number(one, "warp_n"), json_number(one, "stages"));
     if (slices > 1 && length < 64) snprintf(text + length, (size_t)(64 - length), " x%d", slices);
 }
 
@@ -139,11 +139,12 @@ static void print_line(const bench_report *r, const cJSON *row)
         printf("  %s\n", text);
     } else {
         const double gap = json_number(row, "gap");
+        const cJSON *best = candidate_of(row, "best");
         print_plan(chosen);
         printf("  ");
-        print_plan(candidate_of(row, "best"));
+        print_plan(best);
         snprintf(text, sizeof text, "%.2f", gap);
-        printf("%8s%s\n", isnan(gap) ? "-" : text, json_true(candidate_of(row, "best"), "of_class") || isnan(gap) ? "" : "  of another class");
+        printf("%8s%s\n", isnan(gap) ? "-" : text, !best || json_true(best, "of_class") ? "" : "  of another class");
     }
     print_faults(row);
 }

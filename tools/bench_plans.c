@@ -1,7 +1,7 @@
 /* jitgemm-bench plans common16, ...: every kernel that the planner chooses among, measured, for each product of the suites.
  *
- * The flow is: sizes of the suites -> a context of the library -> all candidates compiled, several at a time, through the cache file
- * -> warm up -> product by product (bench_race.c), row by row (bench_plan_rows.c). */
+ * The flow is: sizes of the suites -> a context of the library -> all candidates compiled, several at a time, through the cache
+ * file -> warm up -> product by product (bench_race.c), row by row (bench_plan_rows.c). */
 #include "bench_plan_rows.h"
 #include "bench_products.h"
 #include "bench_race.h"
@@ -116,8 +116,9 @@ static void begin_report(plans *p)
     if (run->gpu.software) {
         bench_report_note(r, "Counters of the software GPU instead of times.");
     } else {
-        snprintf(text, sizeof text, "Times of the planner's choice, and of what is within 10 %% of the best, are medians of %ld samples in "
-                 "turns, each a graph's replay of about %ld us; of the others, of a short look.", run->args.rounds, run->args.sample_us);
+        snprintf(text, sizeof text, "Times of the planner's choice, and of what is within 10 %% of the best, are medians of %ld "
+                 "samples in turns, each a graph's replay of about %ld us; of the others, of a short look.", run->args.rounds,
+                 run->args.sample_us);
         bench_report_note(r, text);
         bench_report_note(r, "gap: time of the planner's choice / time of the best.");
     }
@@ -162,7 +163,8 @@ static int measure_rows(plans *p)
         if (run->report.write_error || p->rows.write_error) break;
         bench_show_progress(run, s->list[i].text, i, s->count);
         status = measure_row(p, &s->list[i]);
-        const int is_last = i + 1 == s->count || bench_stop_requested() || !bench_products_same_group(&s->list[i], &s->list[i + 1]);
+        const int is_last = i + 1 == s->count || bench_stop_requested() ||
+                            !bench_products_same_group(&s->list[i], &s->list[i + 1]);
         if (status == BENCH_EXIT_DONE && is_last) {
             bench_plan_rows_sum_up(&run->report, first);
             first = cJSON_GetArraySize(run->report.plans);
@@ -170,7 +172,8 @@ static int measure_rows(plans *p)
     }
     progress_end(&run->progress);
     if (status == BENCH_EXIT_DONE && p->faults.wrong + p->faults.refused)
-        return bench_fail(run, "of %zu kernels %zu gave wrong results and %zu were refused", p->measured, p->faults.wrong, p->faults.refused);
+        return bench_fail(run, "of %zu kernels %zu gave wrong results and %zu were refused", p->measured, p->faults.wrong,
+                          p->faults.refused);
     return status;
 }
 

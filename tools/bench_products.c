@@ -28,7 +28,8 @@ int bench_products_open_library(products *s)
     const jg_options options = {
         .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run),
-        .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_max_bytes = s->cache_max_bytes, .cache_path = run->cache_path,
+        .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_max_bytes = s->cache_max_bytes,
+        .cache_path = run->cache_path,
         .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
     run->context = NULL;
@@ -280,7 +281,8 @@ static int measure_rows(products *s)
     for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested() && !run->report.write_error; i++) {
         bench_show_progress(run, s->list[i].text, i, s->count);
         status = measure_row(s, i);
-        const int is_last = i + 1 == s->count || bench_stop_requested() || !bench_products_same_group(&s->list[i], &s->list[i + 1]);
+        const int is_last = i + 1 == s->count || bench_stop_requested() ||
+                            !bench_products_same_group(&s->list[i], &s->list[i + 1]);
         if (status == BENCH_EXIT_DONE && is_last) {
             bench_rows_sum_up(&run->report, first);
             first = cJSON_GetArraySize(run->report.rows);

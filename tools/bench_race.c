@@ -1,5 +1,5 @@
-/* Measures all candidates of one product: see bench_race.h. The flow is: ask the planner -> plan by plan: make, check, time shortly
- * -> time the best ones again, in turns -> one row. */
+/* Measures all candidates of one product: see bench_race.h. The flow is: ask the planner -> plan by plan: make, check, time
+ * shortly -> time the best ones again, in turns -> one row. */
 #include "bench_race.h"
 
 #include "bench_stats.h"
@@ -126,8 +126,8 @@ static void judge(race *t, candidate *one, void **c)
             return;
         }
     one->check = bench_pool_check(pool, l, *c);
-    if (t->class_count > 0 && bench_pool_compare(pool, l, *c, t->classes[0].c, &one->check) > 1 && one->check < 1) one->check = 1e9;
-    one->is_wrong = !(one->check <= 1);
+    const double difference = t->class_count > 0 ? bench_pool_compare(pool, l, *c, t->classes[0].c, &one->check) : 0;
+    one->is_wrong = !(one->check <= 1 && difference <= 1);
     if (one->is_wrong || t->class_count == MOST_CLASSES) return;
     t->classes[t->class_count++] = (class_result){one->details.slices, *c};
     *c = NULL;
@@ -174,7 +174,8 @@ static jg_status replay_shortly(race *t, candidate *one)
     return JG_OK;
 }
 
-/* How long a call takes, roughly, where nothing is known: found with one, and, where that is mostly the graph's start, with a few. */
+/* How long a call takes, roughly, where nothing is known: found with one, and, where that is mostly the graph's start, with
+ * a few. */
 static jg_status time_first(race *t, candidate *one)
 {
     double us;
@@ -185,8 +186,8 @@ static jg_status time_first(race *t, candidate *one)
     return replay_shortly(t, one);
 }
 
-/* A graph has as many calls as take SHORT_US by the fastest so far. So a slow kernel's takes longer, but none is recorded twice, save
- * the first. */
+/* A graph has as many calls as take SHORT_US by the fastest so far. So a slow kernel's takes longer, but none is recorded twice,
+ * save the first. */
 static jg_status time_shortly(race *t, candidate *one)
 {
     double us;
@@ -267,8 +268,10 @@ static int add_candidate(cJSON *array, const candidate *one)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && one->plan; i++)
         ok = ok && cJSON_AddNumberToObject(object, numbers[i].name, numbers[i].value);
     if (one->refused[0]) return ok && cJSON_AddStringToObject(object, "refused", one->refused);
-    if (one->us > 0) ok = ok && cJSON_AddNumberToObject(object, "us", one->us) && cJSON_AddNumberToObject(object, "samples", (double)one->samples);
-    if (one->counters.instructions) ok = ok && cJSON_AddNumberToObject(object, "instructions", (double)one->counters.instructions);
+    const double instructions = (double)one->counters.instructions;
+    if (one->us > 0)
+        ok = ok && cJSON_AddNumberToObject(object, "us", one->us) && cJSON_AddNumberToObject(object, "samples", (double)one->samples);
+    if (instructions > 0) ok = ok && cJSON_AddNumberToObject(object, "instructions", instructions);
     if (one->check >= 0) ok = ok && cJSON_AddNumberToObject(object, "check", one->check < 1e9 ? one->check : 1e9);
     if (one->is_wrong) ok = ok && cJSON_AddTrueToObject(object, "wrong");
     return ok;
@@ -290,7 +293,8 @@ static jg_status make_row(const race *t, cJSON **row)
     const candidate *chosen = &t->all[t->chosen];
     const size_t best = find_best(t);
     *row = cJSON_CreateObject();
-    int ok = *row && bench_product_describe(*row, t->product, &chosen->details) && cJSON_AddNumberToObject(*row, "chosen", (double)t->chosen);
+    int ok = *row && bench_product_describe(*row, t->product, &chosen->details) &&
+             cJSON_AddNumberToObject(*row, "chosen", (double)t->chosen);
     if (ok && best < t->count) ok = cJSON_AddNumberToObject(*row, "best", (double)best) != NULL;
     if (ok && best < t->count && is_ready(chosen) && !chosen->is_wrong && chosen->us > 0)
         ok = cJSON_AddNumberToObject(*row, "gap", chosen->us / t->all[best].us) != NULL;

@@ -1,8 +1,8 @@
 /* jitgemm-bench: what the library promises in; what it does, beside its targets, cuBLAS and cuBLASLt, out.
  *
  * The flow is: command line (bench_args.c) -> the GPU (bench_gpu.c) -> one command after another, which measure and report as
- * they go (bench_products.c for suites, bench_plans.c for all of their plans, bench_compile.c, bench_first_call.c, bench_neighbour.c, bench_dispatch.c,
- * bench_cold_start.c) -> report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program
+ * they go (bench_products.c for suites, bench_plans.c for all of their plans, bench_compile.c, bench_first_call.c,
+ * bench_neighbour.c, bench_dispatch.c, bench_cold_start.c) -> report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program
  * starts itself several times instead (bench_drift.c). See jitgemm-bench.1 for how it behaves. */
 #include "bench_baseline.h"
 #include "bench_cold_child.h"
