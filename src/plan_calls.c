@@ -98,19 +98,9 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
 
 /* --- candidates --- */
 
-/* Whether a legal candidate is of the numeric class that the problem's own kernel has, so that the planner may choose it. */
-static int is_of_class(const problem *p, const limits *l, const plan *candidate)
-{
-    (void)p;
-    (void)l;
-    (void)candidate;
-    return 1;
-}
-
-/* One walk through the candidates: of the problem's class, or of the other ones. */
+/* One walk through the legal candidates: of the problem's numeric class, or of the other ones. */
 typedef struct walk {
-    const problem *problem;
-    const limits *limits;
+    int slices;              /* of the class; 0: any */
     int of_class;
     size_t count, wanted;    /* legal ones so far; number of the one to keep */
     plan found;
@@ -120,7 +110,8 @@ typedef struct walk {
 static void step(void *user, const plan *c, const char *reason)
 {
     walk *w = user;
-    if (reason[0] || is_of_class(w->problem, w->limits, c) != w->of_class) return;
+    const int is_of_class = w->slices == 0 || c->spec.tile.slices == w->slices;
+    if (reason[0] || is_of_class != w->of_class) return;
     if (w->count++ != w->wanted) return;
     w->found = *c;
     w->has_found = 1;
@@ -128,14 +119,16 @@ static void step(void *user, const plan *c, const char *reason)
 
 /* Numbers the candidates, those of the problem's class first. found (may be null) gets number `wanted` and is left alone past the
  * end. Error: UNSUPPORTED, where there is none. */
-static jg_status number_candidates(const problem_key *key, const limits *l, size_t wanted, plan *found, size_t *count, size_t *all)
+static jg_status number_candidates(const problem_key *key, const limits *l, size_t wanted, plan *found, size_t *count,
+                                   size_t *all)
 {
     const problem *p = &key->problem;
     const jg_form form = gemm_planned_form(p);
-    walk own = {.problem = p, .limits = l, .of_class = 1, .wanted = wanted};
+    const int slices = plan_slices(p, l);
+    walk own = {.slices = slices, .of_class = 1, .wanted = wanted};
     plan none;
     plan_each(p, key->access, form, l, step, &own);
-    walk others = {.problem = p, .limits = l, .of_class = 0, .wanted = wanted - own.count};
+    walk others = {.slices = slices, .of_class = 0, .wanted = wanted - own.count};
     plan_each(p, key->access, form, l, step, &others);
     *count = own.count;
     *all = own.count + others.count;

@@ -32,7 +32,7 @@ typedef struct candidate {
 
 /* The first result of a numeric class. */
 typedef struct class_result {
-    int slices;
+    const char *name;
     void *c;
 } class_result;
 
@@ -121,7 +121,7 @@ static void judge(race *t, candidate *one, void **c)
     const bench_layout *l = &t->product->layout;
     const bench_pool *pool = &t->arena->pool;
     for (size_t i = 0; i < t->class_count; i++)
-        if (t->classes[i].slices == one->details.slices) {
+        if (strcmp(t->classes[i].name, one->details.numeric_class) == 0) {
             one->is_wrong = memcmp(t->classes[i].c, *c, l->c_bytes - l->c_offset) != 0;
             return;
         }
@@ -129,7 +129,7 @@ static void judge(race *t, candidate *one, void **c)
     const double difference = t->class_count > 0 ? bench_pool_compare(pool, l, *c, t->classes[0].c, &one->check) : 0;
     one->is_wrong = !(one->check <= 1 && difference <= 1);
     if (one->is_wrong || t->class_count == MOST_CLASSES) return;
-    t->classes[t->class_count++] = (class_result){one->details.slices, *c};
+    t->classes[t->class_count++] = (class_result){one->details.numeric_class, *c};
     *c = NULL;
 }
 
