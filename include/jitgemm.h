@@ -563,12 +563,29 @@ typedef struct jg_plan_details {
     int blocks_per_sm;               /* occupancy */
     double waves;                    /* blocks / (blocks_per_sm * SMs) */
     double compile_ms;               /* what compiling took, whenever that was; 0 if unknown */
+    double estimate_clocks;          /* of the GPU, by the planner's model; only to compare plans of one problem; 0: no kernel */
 } jg_plan_details;
 
 /* Chooses the kernel of a problem, as jg_gemm's first call does, and pins it: it is not evicted while the plan lives. A plan
  * that got a generic kernel goes over to the size's own when jg_poll puts that in place. The plan is the caller's until
  * jg_plan_destroy. Blocks, and fails, as jg_gemm's first call does. */
 JG_API jg_status jg_plan_create(jg_context *context, const jg_problem *problem, jg_plan **plan);
+
+/* How many kernels the planner chooses among for a problem: the legal candidates of the form that jg_plan_create plans first.
+ * *count: those of the problem's numeric class (jg_plan_details), of which one is chosen; they give the same bits. *all (may be
+ * null): also those of other classes, which sum in another order. 1 on the cpu device, and where there is nothing to compute. For
+ * one problem, device and version of the library they are always the same. Does not block. Thread-safe. Errors: NULL, UNSUPPORTED,
+ * those of a bad problem. */
+JG_API jg_status jg_plan_count_candidates(jg_context *context, const jg_problem *problem, size_t *count, size_t *all);
+
+/* A plan of candidate `index` instead of the chosen one, to measure what others would have done: from 0 in the planner's order,
+ * those of the problem's class first. Changes nothing for jg_gemm and other plans of the problem, and jg_poll nothing for it.
+ * Its kernel is pinned while the plan lives, which is the caller's until jg_plan_destroy. Whatever jg_problem.compile says, it
+ * waits: compiles, or loads, if need be (60 to 350 ms), and waits for queued GPU work then; in a sealed context (JG_COMPILE_NEVER)
+ * it only loads. Thread-safe: several threads compile at once. Errors: NULL, VALUE (past the last one; the text says how many there
+ * are), NOT_READY (sealed, and in no file), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST, and those
+ * of a bad problem. */
+JG_API jg_status jg_plan_create_candidate(jg_context *context, const jg_problem *problem, size_t index, jg_plan **plan);
 
 /* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the
  * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE,

@@ -109,6 +109,9 @@ jg_status kernels_keep(jg_context *c, lru_entry *entry, atomic_uint_fast64_t *wh
 
 /* --- dispatch.c: what problems come down to --- */
 
+/* Makes a kernel ready to launch for a problem. Takes over the caller's pin on it. */
+void dispatch_bind(binding *b, const problem_key *key, const plan *chosen, lru_entry *kernel);
+
 /* Remembers a kernel for a problem and takes over the caller's pin on it, whatever happens. A problem that is in the map on a
  * fallback goes over to this kernel if it is of the planned form; else what is there stays. wanted (may be null, is taken
  * over): counts launches on a fallback. Returns the problem's entry, pinned; null if out of memory. */
@@ -160,6 +163,9 @@ int gemm_demand(jg_context *c, const problem_key *key, const kernel_spec *spec, 
 /* Launches what a problem has come down to and counts it, in the caller's slot if it has taken one (else null).
  * Errors: LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine);
+
+/* The same for a kernel that is bound to a problem beside the map. */
+jg_status gemm_launch_bound(jg_context *c, const problem_key *key, const binding *b, const operands *o, void *stream);
 
 /* Whether the stream is being captured into a graph. The device must be entered. */
 int gemm_is_captured(const jg_context *c, void *stream);

@@ -34,7 +34,7 @@ static void unlink_evictable(jg_context *c, dispatch *d)
 
 /* --- making and replacing --- */
 
-static void bind_kernel(binding *b, const problem_key *key, const plan *chosen, lru_entry *kernel)
+void dispatch_bind(binding *b, const problem_key *key, const plan *chosen, lru_entry *kernel)
 {
     b->entry = kernel;
     b->kernel = lru_value(kernel);
@@ -48,7 +48,7 @@ static int replace_fallback(jg_context *c, dispatch *d, const problem_key *key, 
 {
     binding *b = malloc(sizeof *b), *expected = &d->first;
     if (!b) return 0;
-    bind_kernel(b, key, chosen, kernel);
+    dispatch_bind(b, key, chosen, kernel);
     if (!atomic_compare_exchange_strong_explicit(&d->current, &expected, b, memory_order_acq_rel, memory_order_acquire)) {
         free(b);
         return 0;
@@ -62,7 +62,7 @@ static dispatch *make_dispatch(const problem_key *key, const plan *chosen, lru_e
 {
     dispatch *d = calloc(1, sizeof *d);
     if (!d) return NULL;
-    bind_kernel(&d->first, key, chosen, kernel);
+    dispatch_bind(&d->first, key, chosen, kernel);
     d->is_fallback = chosen->spec.form != gemm_planned_form(&key->problem);
     d->met = wanted;
     atomic_init(&d->current, &d->first);

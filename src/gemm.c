@@ -63,9 +63,8 @@ void gemm_count_generic(jg_context *c)
     atomic_fetch_add_explicit(&counts_of_thread(c)->generic, 1, memory_order_relaxed);
 }
 
-HOT static void count_launch(jg_context *c, const lru_entry *entry, const binding *b, recent *mine)
+HOT static void count_launch(jg_context *c, const problem_key *key, const binding *b, recent *mine)
 {
-    const dispatch *d = lru_value(entry);
     const int is_generic = b->is_generic;
     if (mine) {
         recent_count(mine, is_generic);
@@ -73,16 +72,11 @@ HOT static void count_launch(jg_context *c, const lru_entry *entry, const bindin
         launch_counts *counts = counts_of_thread(c);
         atomic_fetch_add_explicit(is_generic ? &counts->generic : &counts->own, 1, memory_order_relaxed);
     }
-    if (c->options.trace)
-        context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, lru_key(entry), &b->plan.spec, 0);
-    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, &d->met->key, &d->met->spec);
+    if (c->options.trace) context_trace(c, is_generic ? JG_EVENT_GENERIC : JG_EVENT_HIT, key, &b->plan.spec, 0);
 }
 
-HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)
+HOT static inline jg_status launch(jg_context *c, const problem *p, const binding *b, const operands *o, void *stream)
 {
-    const dispatch *d = lru_value(entry);
-    const binding *b = dispatch_current(d);
-    const problem *p = &((const problem_key *)lru_key(entry))->problem;
     launch_args args = b->args;
     launch_fill(p, o, &args);
     device_scope scope;
@@ -93,8 +87,25 @@ HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands 
         status = kernels_keep(c, b->entry, &c->captured);
     if (status == JG_OK) status = launch_kernel(&c->device, b->kernel, p, &b->plan, &args, stream);
     device_leave(&c->device, &scope);
-    if (status == JG_OK) count_launch(c, entry, b, mine);
     return status;
+}
+
+HOT jg_status gemm_launch(jg_context *c, const lru_entry *entry, const operands *o, void *stream, recent *mine)
+{
+    const dispatch *d = lru_value(entry);
+    const binding *b = dispatch_current(d);
+    const problem_key *key = lru_key(entry);
+    RETURN_IF_ERROR(launch(c, &key->problem, b, o, stream));
+    count_launch(c, key, b, mine);
+    if (d->met && b == &d->first && worker_sight(c->worker, d->met)) note_dropped(c, &d->met->key, &d->met->spec);
+    return JG_OK;
+}
+
+jg_status gemm_launch_bound(jg_context *c, const problem_key *key, const binding *b, const operands *o, void *stream)
+{
+    RETURN_IF_ERROR(launch(c, &key->problem, b, o, stream));
+    count_launch(c, key, b, NULL);
+    return JG_OK;
 }
 
 /* --- a miss --- */

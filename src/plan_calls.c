@@ -13,14 +13,21 @@ struct jg_plan {
     jg_context *context;
     problem problem;
     unsigned need_a, need_b, need_c; /* bytes that the operands must be aligned to */
-    lru_entry *entry;       /* null: cpu device, or nothing to compute */
+    lru_entry *entry;       /* of the problem; null: a candidate, the cpu device, or nothing to compute */
+    binding *candidate;     /* what is launched whatever the problem has come down to; else null */
     jg_source source;
 };
 
-/* Where the width is a launch argument, or a gather's, it is the one that the access allows. */
-static unsigned needed_width(const dispatch *d, uint8_t vec, uint8_t access)
+/* What a plan launches now; null: no kernel. */
+static const binding *current_binding(const jg_plan *pl)
 {
-    return d->is_fallback || vec == SPEC_ARGUMENT || vec <= SPEC_GATHER_WIDE ? access : vec;
+    return pl->candidate ? pl->candidate : pl->entry ? dispatch_current(lru_value(pl->entry)) : NULL;
+}
+
+/* Where the width is a launch argument, or a gather's, it is the one that the access allows. */
+static unsigned needed_width(int is_fallback, uint8_t vec, uint8_t access)
+{
+    return is_fallback || vec == SPEC_ARGUMENT || vec <= SPEC_GATHER_WIDE ? access : vec;
 }
 
 /* What the kernel counts on, which can be less than what was promised. Another may take a fallback's place. */
@@ -30,15 +37,43 @@ static void set_needs(jg_plan *pl)
     pl->need_a = (unsigned)type_bytes((jg_type)pl->problem.type_a);
     pl->need_b = (unsigned)type_bytes((jg_type)pl->problem.type_b);
     pl->need_c = out;
-    if (!pl->entry) return;
-    const dispatch *d = lru_value(pl->entry);
-    const plan *chosen = &dispatch_current(d)->plan;
+    const binding *b = current_binding(pl);
+    if (!b) return;
+    const int is_fallback = pl->entry && ((const dispatch *)lru_value(pl->entry))->is_fallback;
+    const plan *chosen = &b->plan;
     const kernel_spec *s = &chosen->spec;
     if (s->family != FAMILY_SIMT || s->type_a == JG_F32) {
-        pl->need_a = needed_width(d, s->vec_a, chosen->access.a);
-        pl->need_b = needed_width(d, s->vec_b, chosen->access.b);
+        pl->need_a = needed_width(is_fallback, s->vec_a, chosen->access.a);
+        pl->need_b = needed_width(is_fallback, s->vec_b, chosen->access.b);
     }
     if (chosen->access.c) pl->need_c = 4 * out;
+}
+
+/* Whether anything is launched for a problem. */
+static int has_kernel(const jg_context *c, const problem *p)
+{
+    return !context_is_cpu(c) && !problem_is_empty(p);
+}
+
+/* A plan without a kernel as yet. */
+static jg_plan *make_plan(jg_context *c, const problem *p)
+{
+    jg_plan *made = calloc(1, sizeof *made);
+    if (!made) {
+        status_set(JG_ERR_NO_MEMORY, "out of memory making a plan");
+        return NULL;
+    }
+    made->context = c;
+    made->problem = *p;
+    made->source = JG_SOURCE_CPU;
+    return made;
+}
+
+static void hand_out(jg_plan *made, jg_plan **out)
+{
+    set_needs(made);
+    atomic_fetch_add(&made->context->plans, 1);
+    *out = made;
 }
 
 jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
@@ -47,12 +82,9 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
     *out = NULL;
     problem p;
     RETURN_IF_ERROR(problem_canonicalise(in, &p));
-    jg_plan *made = calloc(1, sizeof *made);
-    if (!made) return status_set(JG_ERR_NO_MEMORY, "out of memory making a plan");
-    made->context = c;
-    made->problem = p;
-    made->source = JG_SOURCE_CPU;
-    if (!context_is_cpu(c) && !problem_is_empty(&p)) {
+    jg_plan *made = make_plan(c, &p);
+    if (!made) return JG_ERR_NO_MEMORY;
+    if (has_kernel(c, &p)) {
         const problem_key key = problem_key_of(&p, problem_promised_access(&p));
         jg_status status = gemm_find(c, in, &key, NULL, &made->entry, &made->source);
         if (status != JG_OK) {
@@ -60,11 +92,114 @@ jg_status jg_plan_create(jg_context *c, const jg_problem *in, jg_plan **out)
             return status;
         }
     }
-    set_needs(made);
-    atomic_fetch_add(&c->plans, 1);
-    *out = made;
+    hand_out(made, out);
     return JG_OK;
 }
+
+/* --- candidates --- */
+
+/* One walk through the legal candidates: of the problem's numeric class, or of the other ones. */
+typedef struct walk {
+    int slices;              /* of the class; 0: any */
+    int of_class;
+    size_t count, wanted;    /* legal ones so far; number of the one to keep */
+    plan found;
+    int has_found;
+} walk;
+
+static void step(void *user, const plan *c, const char *reason)
+{
+    walk *w = user;
+    const int is_of_class = w->slices == 0 || c->spec.tile.slices == w->slices;
+    if (reason[0] || is_of_class != w->of_class) return;
+    if (w->count++ != w->wanted) return;
+    w->found = *c;
+    w->has_found = 1;
+}
+
+/* Numbers the candidates, those of the problem's class first. found (may be null) gets number `wanted` and is left alone past the
+ * end. Error: UNSUPPORTED, where there is none. */
+static jg_status number_candidates(const problem_key *key, const limits *l, size_t wanted, plan *found, size_t *count,
+                                   size_t *all)
+{
+    const problem *p = &key->problem;
+    const jg_form form = gemm_planned_form(p);
+    const int slices = plan_slices(p, l);
+    walk own = {.slices = slices, .of_class = 1, .wanted = wanted};
+    plan none;
+    plan_each(p, key->access, form, l, step, &own);
+    walk others = {.slices = slices, .of_class = 0, .wanted = wanted - own.count};
+    plan_each(p, key->access, form, l, step, &others);
+    *count = own.count;
+    *all = own.count + others.count;
+    if (*all == 0) return plan_choose(p, key->access, form, l, &none);
+    if (found && own.has_found) *found = own.found;
+    else if (found && wanted >= own.count && others.has_found) *found = others.found;
+    return JG_OK;
+}
+
+jg_status jg_plan_count_candidates(jg_context *c, const jg_problem *in, size_t *count, size_t *all)
+{
+    if (!c || !in || !count)
+        return status_set(JG_ERR_NULL, "jg_plan_count_candidates: %s is null", !c ? "context" : !in ? "problem" : "count");
+    problem p;
+    size_t of_class = 1, of_all = 1;
+    RETURN_IF_ERROR(problem_canonicalise(in, &p));
+    if (has_kernel(c, &p)) {
+        const problem_key key = problem_key_of(&p, problem_promised_access(&p));
+        RETURN_IF_ERROR(number_candidates(&key, &c->device.limits, 0, NULL, &of_class, &of_all));
+    }
+    *count = of_class;
+    if (all) *all = of_all;
+    return JG_OK;
+}
+
+/* Brings the kernel and binds it to the plan. */
+static jg_status bind_candidate(jg_plan *made, const problem_key *key, const plan *chosen)
+{
+    jg_context *c = made->context;
+    char label[JG_PROBLEM_TEXT_BYTES];
+    lru_entry *kernel;
+    size_t unloaded;
+    made->candidate = calloc(1, sizeof *made->candidate);
+    if (!made->candidate) return status_set(JG_ERR_NO_MEMORY, "out of memory making a plan");
+    problem_key_format(key, label, sizeof label);
+    const effort how = c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE;
+    RETURN_IF_ERROR(kernels_obtain(c, &chosen->spec, label, how, &kernel, &made->source));
+    dispatch_bind(made->candidate, key, chosen, kernel);
+    return dispatch_trim_kernels(c, SIZE_MAX, &unloaded);
+}
+
+/* Of one that never was handed out too. */
+static void drop_plan(jg_plan *pl)
+{
+    if (pl->entry) lru_release(pl->entry);
+    if (pl->candidate && pl->candidate->entry) lru_release(pl->candidate->entry);
+    free(pl->candidate);
+    free(pl);
+}
+
+jg_status jg_plan_create_candidate(jg_context *c, const jg_problem *in, size_t index, jg_plan **out)
+{
+    if (!c || !in || !out)
+        return status_set(JG_ERR_NULL, "jg_plan_create_candidate: %s is null", !c ? "context" : !in ? "problem" : "plan");
+    *out = NULL;
+    problem p;
+    plan chosen;
+    size_t count = 1, all = 1;
+    RETURN_IF_ERROR(problem_canonicalise(in, &p));
+    const problem_key key = problem_key_of(&p, problem_promised_access(&p));
+    if (has_kernel(c, &p)) RETURN_IF_ERROR(number_candidates(&key, &c->device.limits, index, &chosen, &count, &all));
+    if (index >= all) return status_set(JG_ERR_VALUE, "candidate %zu; the problem has %zu, numbered from 0", index, all);
+    jg_plan *made = make_plan(c, &p);
+    if (!made) return JG_ERR_NO_MEMORY;
+    const jg_status status = has_kernel(c, &p) ? bind_candidate(made, &key, &chosen) : JG_OK;
+    if (status == JG_OK) hand_out(made, out);
+    else drop_plan(made);
+    return status;
+}
+
+/* --- what is done with plans --- */
 
 HOT jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
 {
@@ -73,16 +208,17 @@ HOT jg_status jg_plan_run(const jg_plan *pl, const jg_operands *data)
     if (problem_is_empty(p)) return JG_OK;
     const operands o = operands_canonicalise(p, data);
     RETURN_IF_ERROR(operands_check(p, &o, pl->need_a, pl->need_b, pl->need_c));
-    if (!pl->entry) return cpu_gemm(p, &o);
-    return gemm_launch(pl->context, pl->entry, &o, data->stream, NULL);
+    if (pl->entry) return gemm_launch(pl->context, pl->entry, &o, data->stream, NULL);
+    if (!pl->candidate) return cpu_gemm(p, &o);
+    const problem_key key = problem_key_of(p, pl->candidate->plan.access);
+    return gemm_launch_bound(pl->context, &key, pl->candidate, &o, data->stream);
 }
 
 void jg_plan_destroy(jg_plan *pl)
 {
     if (!pl) return;
-    if (pl->entry) lru_release(pl->entry);
     atomic_fetch_sub(&pl->context->plans, 1);
-    free(pl);
+    drop_plan(pl);
 }
 
 /* With what changes numbers beside the order of additions. */
@@ -119,6 +255,7 @@ static void describe_kernel(const binding *d, const limits *l, jg_plan_details *
     out->blocks_per_sm = plan_occupancy(l, c->threads, out->registers, c->shared_bytes, &by_shared);
     out->waves = out->blocks_per_sm ? (double)c->grid_x * d->args.batch / ((double)out->blocks_per_sm * l->sm_count) : 0;
     out->compile_ms = d->kernel->compile_ms;
+    out->estimate_clocks = c->clocks;
 }
 
 jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
@@ -126,8 +263,9 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     if (!pl || !out) return status_set(JG_ERR_NULL, "jg_plan_info: %s is null", !pl ? "plan" : "details");
     memset(out, 0, sizeof *out);
     out->source = pl->source;
-    if (pl->entry) {
-        describe_kernel(dispatch_current(lru_value(pl->entry)), &pl->context->device.limits, out);
+    const binding *b = current_binding(pl);
+    if (b) {
+        describe_kernel(b, &pl->context->device.limits, out);
     } else {
         snprintf(out->kernel, sizeof out->kernel, "cpu");
         snprintf(out->family, sizeof out->family, "cpu");

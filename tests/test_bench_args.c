@@ -81,7 +81,7 @@ static void commands(void **state)
     assert_string_equal(bench_args_title(&args, BENCH_COLD_START), "cold-start");
     refuses("", "what?");
     refuses("products", "\"products\" is no suite"); /* the name of the command behind all suites is none to be typed */
-    refuses("common17", "use common16, poison, misalign, skinny, layers, large, compile");
+    refuses("common17", "use common16, poison, misalign, skinny, layers, large, tiny, compile");
     refuses("first-call ''", "\"\" is no suite");
 }
 
@@ -112,17 +112,41 @@ static void suites(void **state)
     refuses("common16 --size", "--size needs a value");
 }
 
+/* All plans of the suites instead of the suites, in the place of the word. */
+static void plans(void **state)
+{
+    (void)state;
+    parses("plans common16");
+    COMMANDS(BENCH_PLANS);
+    WORDS(args.suites, "common16");
+    assert_string_equal(bench_args_title(&args, BENCH_PLANS), "plans common16");
+    assert_int_equal(args.all_classes, 0);
+    assert_null(args.csv_path);
+    parses("layers compile plans --size 64 --all-classes --write-csv p.csv --jobs 3 --rounds 5");
+    COMMANDS(BENCH_COMPILE, BENCH_PLANS);
+    assert_string_equal(bench_args_title(&args, BENCH_PLANS), "plans layers sizes");
+    assert_string_equal(args.titles, "compile, plans layers sizes");
+    assert_int_equal(args.all_classes, 1);
+    assert_string_equal(args.csv_path, "p.csv");
+    assert_int_equal(args.jobs, 3);
+    refuses("plans", "plans of what? A suite");
+    refuses("plans dispatch", "plans of what? A suite");
+    refuses("plans common16 --generic", "--generic is not for plans common16");
+    refuses("common16 --all-classes", "--all-classes is not for common16");
+    refuses("plans common16 --html a --write-csv a compile", "--html and --write-csv are the same file");
+}
+
 static void all(void **state)
 {
     (void)state;
-    static const char names[] = "common16 poison misalign skinny layers large";
+    static const char names[] = "common16 poison misalign skinny layers large tiny";
     parses("all");
     COMMANDS(BENCH_FIRST_CALL, BENCH_PRODUCTS, BENCH_COMPILE);
     WORDS(args.suites, names);
     assert_string_equal(bench_args_title(&args, BENCH_PRODUCTS), names);
     parses("large all dispatch");
     COMMANDS(BENCH_PRODUCTS, BENCH_FIRST_CALL, BENCH_COMPILE, BENCH_DISPATCH);
-    WORDS(args.suites, "large common16 poison misalign skinny layers");
+    WORDS(args.suites, "large common16 poison misalign skinny layers tiny");
 }
 
 /* As many words as there is room for, and a title of them that is cut off. */
@@ -373,7 +397,7 @@ static void too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands),      cmocka_unit_test(suites),    cmocka_unit_test(all),
+        cmocka_unit_test(commands),      cmocka_unit_test(suites), cmocka_unit_test(plans),    cmocka_unit_test(all),
         cmocka_unit_test(many_words),    cmocka_unit_test(types),     cmocka_unit_test(other_options),
         cmocka_unit_test(drift_options), cmocka_unit_test(help),      cmocka_unit_test(resolved),
         cmocka_unit_test(processes),     cmocka_unit_test(spellings), cmocka_unit_test(a_process_reads_it),

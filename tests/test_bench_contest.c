@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "context.h"
 #include "tools/bench_significance.h"
 
 /* ---- rows ---- */
@@ -28,6 +29,29 @@ static void compete(const bench_product *product)
     wrong = -1;
     assert_ok(bench_contest(&arena, product, &row, &gain, &wrong));
     assert_non_null(row);
+}
+
+/* Spoils C behind the library's launch of this number from now on, counted from 1; 0: no longer. */
+static struct {
+    int at, launches;
+    CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+} spoiling;
+
+static CUresult CUDAAPI launch_and_spoil(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
+                                         unsigned shared, CUstream stream, void **parameters, void **extra)
+{
+    const CUresult result = spoiling.launch(function, x, y, z, tx, ty, tz, shared, stream, parameters, extra);
+    if (++spoiling.launches == spoiling.at) gpu.memory_set(arena.pool.out, 0x3f, 1);
+    return result;
+}
+
+static void spoil_after(int launches)
+{
+    driver *d = arena.context->device.driver;
+    if (!spoiling.launch) spoiling.launch = d->launch;
+    spoiling.at = launches;
+    spoiling.launches = 0;
+    d->launch = launches ? launch_and_spoil : spoiling.launch;
 }
 
 static const cJSON *contestant(const char *name)
@@ -97,9 +121,9 @@ static void a_whole_row(void **state)
     assert_number(row, "flops", 2 * 32 * 48 * 16);
     assert_number(row, "bytes", 2 * (32 * 16 + 16 * 48 + 32 * 48));
     assert_int_equal(strncmp(cJSON_GetStringValue(cJSON_GetObjectItem(row, "kernel")), "jg_sm87_", 8), 0);
-    int tile[3], warp[2], stages;
-    assert_int_equal(sscanf(cJSON_GetStringValue(cJSON_GetObjectItem(row, "plan")), "%*s %dx%dx%d w%dx%d s%d", &tile[0], &tile[1],
-                            &tile[2], &warp[0], &warp[1], &stages), 6);
+    int block[3], warp[2], stages;
+    assert_int_equal(sscanf(cJSON_GetStringValue(cJSON_GetObjectItem(row, "plan")), "%*s %dx%dx%d w%dx%d s%d", &block[0], &block[1],
+                            &block[2], &warp[0], &warp[1], &stages), 6);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(row, "contestants")), 5);
     assert_us("jitgemm", OWN_US);
     assert_us("generic", GENERIC_US);
@@ -394,6 +418,47 @@ static void a_ceiling(void **state)
     assert_int_equal(arena.ceilings.count, 1);
 }
 
+/* A batch of the suite of small ones is computed by a grouped call too. It is no peer. */
+static void a_grouped_call(void **state)
+{
+    (void)state;
+    bench_product product = make_product("16x24x32x70:f16:nt", 0); /* two launches */
+    arena.has_peer = arena.has_lt = 0;
+    compete(&product);
+    assert_null(contestant("grouped"));
+    product.suite = "tiny";
+    compete(&product);
+    const cJSON *us = cJSON_GetObjectItem(contestant("grouped"), "us");
+    if (!us) fail_msg("no times in %s", cJSON_Print(row));
+    assert_number(us, "n", (double)arena.rounds);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(row, "contestants")), 2);
+    assert_null(cJSON_GetObjectItem(row, "peer"));
+    hooked.software = 1;
+    compete(&product);
+    hooked.software = 0;
+    assert_non_null(contestant("grouped"));
+    assert_null(cJSON_GetObjectItem(contestant("grouped"), "refused"));
+    assert_int_equal(wrong, 0);
+}
+
+/* Its bits are ours. The first element of C is spoilt behind each launch that is not recorded. */
+static void a_grouped_call_that_is_wrong(void **state)
+{
+    (void)state;
+    bench_product product = make_product("16x16x16x3:f16", 0);
+    product.suite = "tiny";
+    arena.has_peer = arena.has_lt = 0;
+    need_nvrtc();
+    spoil_after(2);
+    compete(&product);
+    spoil_after(0);
+    assert_refused("grouped", "its result has other bits than ours");
+    assert_int_equal(wrong, 1);
+    assert_us("jitgemm", OWN_US);
+    assert_true(number(cJSON_GetObjectItem(row, "check"), "reference") <= 1);
+}
+
 /* ---- all of them ---- */
 
 static int close_all(void **state)
@@ -410,6 +475,7 @@ int main(void)
         TEST(a_whole_row), TEST(in_turns), TEST(alone), TEST(long_products), TEST(generic_form), TEST(rotated),
         TEST(peers_that_refuse), TEST(a_peer_that_is_wrong), TEST(ours_is_wrong), TEST(peers_that_cannot_be_recorded),
         TEST(ours_refuses), TEST(no_compiler), TEST(out_of_memory), TEST(counters), TEST(a_ceiling),
+        TEST(a_grouped_call), TEST(a_grouped_call_that_is_wrong),
     };
     return run_on_swgpu(tests, open_arena, close_all);
 }

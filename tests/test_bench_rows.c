@@ -311,11 +311,11 @@ static void csv(void **state)
     bench_rows_sum_up(&r, 0); /* only in the table and the document */
     cJSON_Delete(end());
     assert_has("\nsuite,list,problem,m,n,k,batch,type,data,kernel,jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,"
-               "lt_first_us,lt_best_us,peer,ratio,ratio_p,cost,roofline_percent,bound,check_reference,check_peer\n"
-               "layers,resnet50,64x32x16:f16:nt:lda=20,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,5,6,,cublas,1.25,"
+               "lt_first_us,lt_best_us,grouped_us,peer,ratio,ratio_p,cost,roofline_percent,bound,check_reference,check_peer\n"
+               "layers,resnet50,64x32x16:f16:nt:lda=20,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,5,6,,,cublas,1.25,"
                "0.0001,,41.52,compute,0.213,0.3\n"
-               "layers,vit_b16,2:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,,,,,,,,0.213,0.3\n"
-               "layers,vit_b16,3:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,refused,,,,,,,0.213,0.3\n"
+               "layers,vit_b16,2:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,,,,,,,,,0.213,0.3\n"
+               "layers,vit_b16,3:f16,64,32,16,1,f16,resident,jg_sm90_x,4,3.9,4.1,,,,refused,,,,,,,,0.213,0.3\n"
                "layers,vit_b16,4:f16,64,32,16,1,f16,resident,jg_sm90_x,");
     assert_int_equal(check_fields(), 5);
     assert_has_not("reason");

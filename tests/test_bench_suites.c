@@ -57,7 +57,7 @@ static void names_and_suites(void **state)
             assert_string_not_equal(other->suite, list->name);
         }
     }
-    assert_int_equal(count, 10);
+    assert_int_equal(count, 11);
     assert_null(bench_list_at(count + 1));
     assert_null(bench_list_at((size_t)-1));
 }

@@ -10,8 +10,8 @@ static void usage_errors(void **state)
     static const struct { const char *arguments, *message; } rows[] = {
         {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help"},
         {"--json", "what? A suite"},
-        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, compile, first-call, dispatch, "
-                       "cold-start or all, or --list FILE"},
+        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, tiny, compile, first-call, dispatch, "
+                       "cold-start, plans or all, or --list FILE"},
         {"products", "\"products\" is no suite"},
         {"dispatch frobnicate", "\"frobnicate\" is no suite"},
         {"-- dispatch --json", "\"--json\" is no suite"},
@@ -96,7 +96,7 @@ static void help_and_version(void **state)
     assert_int_equal(run("\"$B\" --help"), 0);
     assert_int_equal(strncmp(out, "usage: jitgemm-bench WHAT... [OPTION]...\n", 41), 0);
     static const char *const words[] = {"common16", "poison", "misalign", "skinny", "layers", "resnet50", "mobilenet_v2", "vit_b16", "yolo_v8n",
-                                        "whisper_base", "large", "compile", "all", "first-call", "dispatch", "cold-start"};
+                                        "whisper_base", "large", "tiny", "plans", "compile", "all", "first-call", "dispatch", "cold-start"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strstr(strstr(out, "SUITES"), words[i])) fail_msg("no %s in:\n%s", words[i], out);
     assert_string_equal(err, "");

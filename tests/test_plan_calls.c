@@ -1,4 +1,4 @@
-/* jg_plan on the fake driver: alignment, what a plan tells of itself, how a choice is explained. */
+/* jg_plan on the fake driver: alignment, what a plan tells of itself, how a choice is explained, and plans of the other candidates. */
 #include "gemm_fixture.h"
 
 static _Alignas(256) float room_a[1024], room_b[1024], room_c[1024];
@@ -252,6 +252,206 @@ static void plans_without_a_kernel(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* ---- candidates ---- */
+
+typedef struct spec_list {
+    kernel_spec specs[64];
+    double clocks[64];
+    size_t count, of_class;
+    int slices, others;      /* of the class; take the others */
+} spec_list;
+
+static void add_legal(void *user, const plan *candidate, const char *reason)
+{
+    spec_list *list = user;
+    if (reason[0] || (list->slices && candidate->spec.tile.slices != list->slices) != list->others) return;
+    assert_true(list->count < 64);
+    list->clocks[list->count] = candidate->clocks;
+    list->specs[list->count++] = candidate->spec;
+}
+
+/* The legal candidates of a problem on an Orin, in the planner's order, those of its numeric class first. */
+static void list_candidates(const jg_problem *in, spec_list *list)
+{
+    problem p;
+    limits l;
+    memset(list, 0, sizeof *list);
+    assert_status(problem_canonicalise(in, &p), JG_OK);
+    assert_status(limits_of_arch(87, 16, &l), JG_OK);
+    list->slices = plan_slices(&p, &l);
+    plan_each(&p, problem_promised_access(&p), gemm_planned_form(&p), &l, add_legal, list);
+    list->of_class = list->count;
+    list->others = 1;
+    plan_each(&p, problem_promised_access(&p), gemm_planned_form(&p), &l, add_legal, list);
+    assert_true(list->count > 1);
+}
+
+/* Each has the kernel of its number, runs on data, and changes nothing for others. */
+static void candidates_in_the_planners_order(void **state)
+{
+    (void)state;
+    static spec_list list;
+    const jg_problem problems[] = {square(24, JG_F16), square(12, JG_F32),
+                                   {.m = 24, .n = 40, .k = 16, .type_a = JG_F16, .form = JG_FORM_GENERIC},
+                                   {.m = 9, .n = 7, .k = 5, .type_a = JG_F32, .order = JG_COL_MAJOR, .op_b = JG_T}};
+    for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++) {
+        const jg_problem *p = &problems[n];
+        jg_plan *made[64];
+        size_t count = 0, all = 0;
+        list_candidates(p, &list);
+        fixture_plant_specs(fx.cache, list.specs, list.count);
+        jg_context *c = fixture_open_without_nvrtc();
+        assert_status(jg_plan_count_candidates(c, p, &count, &all), JG_OK);
+        assert_int_equal(count, list.of_class);
+        assert_int_equal(all, list.count);
+        assert_status(jg_plan_count_candidates(c, p, &count, NULL), JG_OK);
+        assert_int_equal(count, list.of_class);
+        count = all;
+        assert_int_equal(fixture_stats(c).kernels, 0);
+        for (size_t i = 0; i < count; i++) {
+            char name[KERNEL_NAME_BYTES];
+            jg_plan_details d;
+            kernel_format_name(&list.specs[i], name);
+            assert_status(jg_plan_create_candidate(c, p, i, &made[i]), JG_OK);
+            assert_status(jg_plan_info(made[i], &d), JG_OK);
+            assert_string_equal(d.kernel, name);
+            assert_int_equal(d.source, JG_SOURCE_DISK);
+            assert_int_equal(d.form, gemm_planned_form(&(problem){.form = (uint8_t)p->form, .k = p->k}));
+            assert_true(d.estimate_clocks == list.clocks[i] && d.estimate_clocks > 0);
+            assert_status(fixture_run_plan(made[i], p), JG_OK);
+        }
+        assert_int_equal(fixture_stats(c).kernels, count);
+        assert_int_equal(fixture_stats(c).problems, 0);
+        assert_int_equal(fixture_stats(c).launches_own + fixture_stats(c).launches_generic, count);
+        assert_status(jg_close(c), JG_ERR_BUSY);
+        jg_plan *own;
+        jg_plan_details d;
+        assert_status(jg_plan_create(c, p, &own), JG_OK);
+        assert_status(jg_plan_info(own, &d), JG_OK);
+        assert_string_equal(d.kernel, fixture_name(p, JG_FORM_AUTO));
+        assert_int_equal(d.source, JG_SOURCE_MEMORY); /* as one of the candidates */
+        jg_plan_destroy(own);
+        for (size_t i = 0; i < count; i++) jg_plan_destroy(made[i]);
+        assert_status(jg_close(c), JG_OK);
+    }
+}
+
+static void candidates_past_the_end(void **state)
+{
+    (void)state;
+    const jg_problem p = square(24, JG_F16), nothing = {.m = 0, .n = 8, .k = 8}, bad = {.m = -1, .n = 8, .k = 8};
+    jg_context *c = fixture_open_without_nvrtc();
+    jg_plan *made = (jg_plan *)room_a;
+    size_t count, all;
+    char text[128];
+    assert_status(jg_plan_count_candidates(c, &p, &count, &all), JG_OK);
+    snprintf(text, sizeof text, "candidate %zu; the problem has %zu, numbered from 0", all, all);
+    assert_status(jg_plan_create_candidate(c, &p, all, &made), JG_ERR_VALUE);
+    assert_null(made);
+    assert_string_equal(jg_last_error(), text);
+    assert_status(jg_plan_create_candidate(c, &p, (size_t)-1, &made), JG_ERR_VALUE);
+    /* Nothing to compute: one that does nothing. */
+    assert_status(jg_plan_count_candidates(c, &nothing, &count, &all), JG_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(all, 1);
+    assert_status(jg_plan_create_candidate(c, &nothing, 1, &made), JG_ERR_VALUE);
+    assert_status(jg_plan_create_candidate(c, &nothing, 0, &made), JG_OK);
+    assert_status(jg_plan_run(made, &(jg_operands){0}), JG_OK);
+    jg_plan_destroy(made);
+    assert_status(jg_plan_create_candidate(c, &bad, 0, &made), JG_ERR_SIZE);
+    assert_status(jg_plan_count_candidates(c, &bad, &count, &all), JG_ERR_SIZE);
+    assert_status(jg_plan_create_candidate(NULL, &p, 0, &made), JG_ERR_NULL);
+    assert_says(jg_last_error(), "context is null");
+    assert_status(jg_plan_create_candidate(c, NULL, 0, &made), JG_ERR_NULL);
+    assert_status(jg_plan_create_candidate(c, &p, 0, NULL), JG_ERR_NULL);
+    assert_status(jg_plan_count_candidates(NULL, &p, &count, &all), JG_ERR_NULL);
+    assert_status(jg_plan_count_candidates(c, NULL, &count, &all), JG_ERR_NULL);
+    assert_status(jg_plan_count_candidates(c, &p, NULL, &all), JG_ERR_NULL);
+    assert_says(jg_last_error(), "count is null");
+    /* Neither compiler nor file has it. */
+    assert_status(jg_plan_create_candidate(c, &p, 0, &made), JG_ERR_NO_NVRTC);
+    assert_null(made);
+    assert_status(jg_close(c), JG_OK);
+}
+
+static void candidates_on_other_devices(void **state)
+{
+    (void)state;
+    const jg_problem p = square(8, JG_F32), tf32 = {.m = 8, .n = 8, .k = 8, .type_a = JG_F32, .math = JG_MATH_TF32};
+    const jg_options cpu = {.device = JG_DEVICE_CPU, .cache_path = ""};
+    jg_options sealed = fixture_options();
+    jg_context *c;
+    jg_plan *made;
+    size_t count, all;
+    assert_status(jg_open(&cpu, &c), JG_OK);
+    assert_status(jg_plan_count_candidates(c, &p, &count, &all), JG_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(all, 1);
+    assert_status(jg_plan_create_candidate(c, &p, 1, &made), JG_ERR_VALUE);
+    assert_says(jg_last_error(), "candidate 1; the problem has 1");
+    assert_status(jg_plan_create_candidate(c, &p, 0, &made), JG_OK);
+    assert_status(fixture_run_plan(made, &p), JG_OK);
+    jg_plan_destroy(made);
+    assert_status(jg_close(c), JG_OK);
+    sealed.compile = JG_COMPILE_NEVER;
+    sealed.resident = JG_RESIDENT_NONE;
+    assert_status(jg_open(&sealed, &c), JG_OK);
+    assert_status(jg_plan_create_candidate(c, &p, 0, &made), JG_ERR_NOT_READY);
+    assert_status(jg_close(c), JG_OK);
+    fx.fake->set_capability(75);
+    c = fixture_open_without_nvrtc();
+    assert_status(jg_plan_count_candidates(c, &tf32, &count, &all), JG_ERR_UNSUPPORTED);
+    assert_says(jg_last_error(), "sm_75 has no tensor cores for math = JG_MATH_TF32");
+    assert_status(jg_plan_create_candidate(c, &tf32, 0, &made), JG_ERR_UNSUPPORTED);
+    assert_null(made);
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* A plan pins its kernel: with room for one, two stay while they are held. */
+static void candidates_are_pinned(void **state)
+{
+    (void)state;
+    static spec_list list;
+    const jg_problem p = square(24, JG_F16);
+    list_candidates(&p, &list);
+    fixture_plant_specs(fx.cache, list.specs, list.count);
+    jg_options options = fixture_options();
+    options.memory_max_kernels = 1;
+    options.resident = JG_RESIDENT_NONE;
+    jg_context *c = fixture_open_with(options);
+    jg_plan *first, *second, *third;
+    assert_status(jg_plan_create_candidate(c, &p, 0, &first), JG_OK);
+    assert_status(jg_plan_create_candidate(c, &p, 1, &second), JG_OK);
+    assert_int_equal(fixture_stats(c).kernels, 2);
+    assert_status(fixture_run_plan(first, &p), JG_OK);
+    assert_status(fixture_run_plan(second, &p), JG_OK);
+    jg_plan_destroy(first);
+    jg_plan_destroy(second);
+    assert_status(jg_plan_create_candidate(c, &p, 2, &third), JG_OK);
+    assert_int_equal(fixture_stats(c).kernels, 1);
+    assert_status(fixture_run_plan(third, &p), JG_OK);
+    jg_plan_destroy(third);
+    assert_status(jg_close(c), JG_OK);
+}
+
+/* They want the alignment that the problem promised, as other plans do. */
+static void candidates_check_their_alignment(void **state)
+{
+    (void)state;
+    static spec_list list;
+    jg_problem p = square(24, JG_F16);
+    p.align_bytes = 4;
+    list_candidates(&p, &list);
+    fixture_plant_specs(fx.cache, list.specs, list.count);
+    jg_context *c = fixture_open_without_nvrtc();
+    jg_plan *made;
+    assert_status(jg_plan_create_candidate(c, &p, 1, &made), JG_OK);
+    assert_status(jg_plan_run(made, &(jg_operands){.a = (char *)room_a + 4, .b = room_b, .c = room_c}), JG_OK);
+    assert_status(jg_plan_run(made, &(jg_operands){.a = (char *)room_a + 2, .b = room_b, .c = room_c}), JG_ERR_MISALIGNED);
+    jg_plan_destroy(made);
+    assert_status(jg_close(c), JG_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,7 +459,9 @@ int main(void)
         FIXTURE_TEST(plan_info_tells_what_fixes_the_bits), FIXTURE_TEST(a_mode_that_the_chip_lacks_is_refused),
         FIXTURE_TEST(explaining_loads_nothing), FIXTURE_TEST(explaining_says_what_an_own_kernel_gains),
         FIXTURE_TEST(plans_want_no_more_than_their_kernel), FIXTURE_TEST(plans_without_a_kernel),
-        FIXTURE_TEST(a_dynamic_dimension_shares_a_kernel),
+        FIXTURE_TEST(a_dynamic_dimension_shares_a_kernel), FIXTURE_TEST(candidates_in_the_planners_order),
+        FIXTURE_TEST(candidates_past_the_end), FIXTURE_TEST(candidates_on_other_devices), FIXTURE_TEST(candidates_are_pinned),
+        FIXTURE_TEST(candidates_check_their_alignment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,14 +18,16 @@
 
 static const char *const command_names[BENCH_COMMANDS] = {
     [BENCH_FIRST_CALL] = "first-call", [BENCH_DISPATCH] = "dispatch", [BENCH_COLD_START] = "cold-start",
-    [BENCH_PRODUCTS] = "products", [BENCH_COMPILE] = "compile"};
+    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile"};
 
 #define FOR_FIRST (1u << BENCH_FIRST_CALL)
 #define FOR_DISPATCH (1u << BENCH_DISPATCH)
 #define FOR_COLD (1u << BENCH_COLD_START)
 #define FOR_PRODUCTS (1u << BENCH_PRODUCTS)
+#define FOR_PLANS (1u << BENCH_PLANS)
 #define FOR_COMPILE (1u << BENCH_COMPILE)
-#define FOR_ALL (FOR_FIRST | FOR_DISPATCH | FOR_COLD | FOR_PRODUCTS | FOR_COMPILE)
+#define FOR_RESULTS (FOR_FIRST | FOR_DISPATCH | FOR_COLD | FOR_PRODUCTS | FOR_COMPILE) /* those with targets, pages, baselines */
+#define FOR_ALL (FOR_RESULTS | FOR_PLANS)
 
 typedef enum option_kind {
     NUMBER, FLAG, PATH,                            /* stored at `offset` as long, int, const char * */
@@ -55,24 +57,26 @@ static const struct option_row {
     {"problems", NUMBER, FOR_DISPATCH, AT(problems), 0, 1000000, 0, 0},
     {"batches", NUMBER, FOR_DISPATCH, AT(batches), 1, 1000000, 400, 2},
     {"runs", NUMBER, FOR_COLD, AT(runs), 1, 10000, 20, 2},
-    {"list", WORDS, FOR_PRODUCTS, AT(lists), 0, 0, 0, 0},
-    {"size", WORDS, FOR_PRODUCTS, AT(single), 0, 0, 0, 0},
-    {"type", TYPES, FOR_PRODUCTS | FOR_COMPILE, 0, 0, 0, 0, 0},
-    {"data", DATA, FOR_PRODUCTS, 0, 0, 0, 0, 0},
-    {"rounds", NUMBER, FOR_PRODUCTS, AT(rounds), 3, 1000, 21, 1},
-    {"sample", NUMBER, FOR_PRODUCTS, AT(sample_us), 10, 1000000, 500, 10},
+    {"list", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(lists), 0, 0, 0, 0},
+    {"size", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(single), 0, 0, 0, 0},
+    {"type", TYPES, FOR_PRODUCTS | FOR_PLANS | FOR_COMPILE, 0, 0, 0, 0, 0},
+    {"data", DATA, FOR_PRODUCTS | FOR_PLANS, 0, 0, 0, 0, 0},
+    {"rounds", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(rounds), 3, 1000, 21, 1},
+    {"sample", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(sample_us), 10, 1000000, 500, 10},
     {"generic", FLAG, FOR_PRODUCTS, AT(generic), 0, 0, 0, 0},
     {"record", FLAG, FOR_PRODUCTS, AT(record), 0, 0, 0, 0},
     {"sms", NUMBER, FOR_ALL & ~FOR_COLD, AT(sms), 1, 1024, 0, 0},
     {"as-arch", NUMBER, FOR_ALL & ~FOR_COLD, AT(as_arch), 0, 999, -1, -1},
     {"cublaslt", PATH, FOR_PRODUCTS, AT(cublaslt_path), 0, 0, 0, 0},
-    {"jobs", NUMBER, FOR_COMPILE, AT(jobs), 1, 64, 0, 0},
-    {"html", PATH, FOR_ALL, AT(html_path), 0, 0, 0, 0},
-    {"save", PATH, FOR_ALL, AT(save_path), 0, 0, 0, 0},
-    {"against", PATH, FOR_ALL, AT(against_path), 0, 0, 0, 0},
-    {"processes", NUMBER, FOR_ALL, AT(processes), BENCH_DRIFT_LEAST_RUNS, 1000, BENCH_DRIFT_LEAST_RUNS,
+    {"all-classes", FLAG, FOR_PLANS, AT(all_classes), 0, 0, 0, 0},
+    {"write-csv", PATH, FOR_PLANS, AT(csv_path), 0, 0, 0, 0},
+    {"jobs", NUMBER, FOR_COMPILE | FOR_PLANS, AT(jobs), 1, 64, 0, 0},
+    {"html", PATH, FOR_RESULTS, AT(html_path), 0, 0, 0, 0},
+    {"save", PATH, FOR_RESULTS, AT(save_path), 0, 0, 0, 0},
+    {"against", PATH, FOR_RESULTS, AT(against_path), 0, 0, 0, 0},
+    {"processes", NUMBER, FOR_RESULTS, AT(processes), BENCH_DRIFT_LEAST_RUNS, 1000, BENCH_DRIFT_LEAST_RUNS,
      BENCH_DRIFT_LEAST_RUNS},
-    {"percent", NUMBER, FOR_ALL, AT(percent), 0, 1000, 3, 3},
+    {"percent", NUMBER, FOR_RESULTS, AT(percent), 0, 1000, 3, 3},
     {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
     {"fill", FLAG, FOR_FIRST | FOR_DISPATCH | FOR_COLD, AT(fill), 0, 0, 0, 0},
     {"cpus", PROCESSORS, FOR_ALL, 0, 0, 0, 0, 0},
@@ -80,7 +84,7 @@ static const struct option_row {
     {"cublas", PATH, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(cublas_path), 0, 0, 0, 0},
     {"driver", PATH, FOR_ALL, AT(driver_path), 0, 0, 0, 0},
     {"nvrtc", PATH, FOR_ALL, AT(nvrtc_path), 0, 0, 0, 0},
-    {"check", FLAG, FOR_ALL, AT(check), 0, 0, 0, 0},
+    {"check", FLAG, FOR_RESULTS, AT(check), 0, 0, 0, 0},
     {"json", FORMAT_JSON, FOR_ALL, 0, 0, 0, 0, 0},
     {"csv", FORMAT_CSV, FOR_ALL, 0, 0, 0, 0, 0},
     {"help", HELP, FOR_ALL, 0, 0, 0, 0, 0},
@@ -91,12 +95,20 @@ enum { ROWS = sizeof rows / sizeof *rows, FIRST_CODE = 256 };
 
 const char *bench_args_title(const bench_args *args, bench_command command)
 {
-    return command == BENCH_PRODUCTS ? args->title : command_names[command];
+    return command == BENCH_PRODUCTS || command == BENCH_PLANS ? args->title : command_names[command];
+}
+
+static int has_command(const bench_args *args, bench_command command)
+{
+    for (size_t i = 0; i < args->command_count; i++)
+        if (args->commands[i] == command) return 1;
+    return 0;
 }
 
 static void make_title(bench_args *args)
 {
     size_t length = 0;
+    if (has_command(args, BENCH_PLANS)) text_append(args->title, sizeof args->title, &length, "plans");
     for (size_t i = 0; i < args->suites.count; i++)
         text_append(args->title, sizeof args->title, &length, "%s%s", length ? " " : "", args->suites.words[i]);
     for (size_t i = 0; i < args->lists.count; i++)
@@ -227,9 +239,19 @@ static int apply_option(const struct option_row *row, const char *value, bench_a
 
 static void add_command(bench_command command, bench_args *args)
 {
+    if (!has_command(args, command)) args->commands[args->command_count++] = command;
+}
+
+/* Of the suites all plans are measured instead, if that was said. Returns -1, or an error's status where there are none. */
+static int put_plans_in_place(bench_args *args)
+{
+    size_t left = 0;
+    if (!has_command(args, BENCH_PLANS)) return -1;
+    if (!has_command(args, BENCH_PRODUCTS)) return usage_error("plans of what? A suite such as common16, --list or --size");
     for (size_t i = 0; i < args->command_count; i++)
-        if (args->commands[i] == command) return;
-    args->commands[args->command_count++] = command;
+        if (args->commands[i] != BENCH_PRODUCTS) args->commands[left++] = args->commands[i];
+    args->command_count = left;
+    return -1;
 }
 
 static void add_suite(const char *word, bench_args *args)
@@ -255,7 +277,8 @@ static int unknown_word(const char *word)
     for (size_t i = 0; bench_list_at(i); i++)
         if (i == 0 || strcmp(bench_list_at(i)->suite, bench_list_at(i - 1)->suite) != 0)
             text_append(names, sizeof names, &length, "%s, ", bench_list_at(i)->suite);
-    return usage_error("\"%s\" is no suite; use %scompile, first-call, dispatch, cold-start or all, or --list FILE", word, names);
+    return usage_error("\"%s\" is no suite; use %scompile, first-call, dispatch, cold-start, plans or all, or --list FILE", word,
+                       names);
 }
 
 static int set_command(const char *word, bench_args *args)
@@ -372,9 +395,11 @@ static int check_drift(const bench_args *args, const char given[ROWS])
 static int check_paths(const bench_args *args)
 {
     const struct { const char *option, *path; } files[] = {{"html", args->html_path}, {"save", args->save_path},
-                                                           {"cache", args->cache_path}, {"against", args->against_path}};
-    for (int i = 0; i < 4; i++)
-        for (int j = i + 1; j < 4; j++)
+                                                           {"cache", args->cache_path}, {"against", args->against_path},
+                                                           {"write-csv", args->csv_path}};
+    enum { FILES = sizeof files / sizeof *files };
+    for (int i = 0; i < FILES; i++)
+        for (int j = i + 1; j < FILES; j++)
             if (!(i == 1 && j == 3) && files[i].path && files[j].path && strcmp(files[i].path, files[j].path) == 0)
                 return usage_error("--%s and --%s are the same file", files[i].option, files[j].option);
     return -1;
@@ -405,8 +430,9 @@ int bench_args_parse(int argc, char **argv, bench_args *args)
                          .types = {{.type_a = JG_F32}, {.type_a = JG_F16}, {.type_a = JG_BF16}}, .type_count = 3};
     for (int i = 0; i < ROWS; i++)
         if (rows[i].kind == NUMBER) *number_at(args, &rows[i]) = -1;
-    const int status = collect(argc, argv, args, given);
+    int status = collect(argc, argv, args, given);
     if (args->lists.count + args->single.count > 0) add_command(BENCH_PRODUCTS, args);
+    if (status < 0) status = put_plans_in_place(args);
     if (args->record) args->generic = 1;
     make_title(args);
     return status >= 0 ? status : check_combination(args, given);

@@ -14,9 +14,9 @@ enum {
 typedef enum bench_format { BENCH_TABLE, BENCH_JSON, BENCH_CSV } bench_format;
 
 /* A further command is a name here, a row in bench_args.c's tables and one in jitgemm-bench.c. BENCH_PRODUCTS is every suite and
- * list of sizes. */
+ * list of sizes, or, with BENCH_PLANS in its place, all plans of each. */
 typedef enum bench_command {
-    BENCH_FIRST_CALL, BENCH_DISPATCH, BENCH_COLD_START, BENCH_PRODUCTS, BENCH_COMPILE, BENCH_COMMANDS
+    BENCH_FIRST_CALL, BENCH_DISPATCH, BENCH_COLD_START, BENCH_PRODUCTS, BENCH_PLANS, BENCH_COMPILE, BENCH_COMMANDS
 } bench_command;
 
 enum { BENCH_WORDS_MAX = 64, BENCH_TYPES_MAX = 16, BENCH_PASSED_MAX = 256 };
@@ -46,7 +46,9 @@ typedef struct bench_args {
     bench_data data;
     long rounds, sample_us, sms, as_arch;
     int generic, record;
-    long jobs;                                             /* compile */
+    int all_classes;                                       /* plans */
+    const char *csv_path;
+    long jobs;                                             /* compile, plans */
     int fill, no_peer, check;
     const char *cache_path, *nvrtc_path, *driver_path, *cublas_path, *cublaslt_path;
     cpu_set_t cpus;

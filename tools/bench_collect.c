@@ -28,7 +28,7 @@ static int add_product(products *s, const char *suite, const char *list, const j
     if (jg_problem_format(p, text, sizeof text, NULL) != JG_OK) return bench_fail_status(run, list);
     if (bench_layout_make(p, 0, 1, &product.layout) != JG_OK) return bench_fail_status(run, text);
     if (is_known(s, suite, list, text)) return BENCH_EXIT_DONE;
-    if (run->gpu.software && bench_layout_flops(&product.layout) > SOFTWARE_FLOPS) {
+    if (run->gpu.software && bench_layout_flops(&product.layout) > (s->software_flops > 0 ? s->software_flops : SOFTWARE_FLOPS)) {
         s->left_out++;
         return BENCH_EXIT_DONE;
     }
@@ -74,6 +74,11 @@ static int same_type(const jg_problem *x, const jg_problem *y)
     bench_label_make(x, label_x);
     bench_label_make(y, label_y);
     return strcmp(label_x, label_y) == 0;
+}
+
+int bench_products_same_group(const bench_product *x, const bench_product *y)
+{
+    return strcmp(x->suite, y->suite) == 0 && strcmp(x->list, y->list) == 0 && same_type(&x->problem, &y->problem);
 }
 
 /* Adds the sizes of one type and forgets them; the others keep their order. */

@@ -5,14 +5,15 @@
 #include "bench_label.h"
 #include "bench_significance.h"
 #include "bench_stats.h"
+#include "bench_suites.h"
 #include "status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OURS, GENERIC, CUBLAS, LT_FIRST, LT_BEST, CONTESTANTS };
-static const char *const names[CONTESTANTS] = {"jitgemm", "generic", "cublas", "lt first", "lt best"};
+enum { OURS, GENERIC, CUBLAS, LT_FIRST, LT_BEST, GROUPED, CONTESTANTS };
+static const char *const names[CONTESTANTS] = {"jitgemm", "generic", "cublas", "lt first", "lt best", "grouped"};
 
 enum { TRIALS = 3, SHORT_CALLS = 16, LEAST_ROUNDS = 5 };
 #define TRIAL_US 100.0       /* length of a sample by which cuBLASLt's choices are compared */
@@ -37,6 +38,9 @@ typedef struct contest {
     const bench_product *product;
     contestant all[CONTESTANTS];
     jg_plan *own, *generic;
+    jg_group_item *items;    /* of GROUPED, with sizes and leading dimensions; null where it takes no part */
+    int grouped_is_wrong;
+    void *ours;              /* our result; null: there is none */
     double reference, peer;  /* errors over what is allowed; -1: not checked */
     double round_us;         /* of all contestants together */
 } contest;
@@ -48,6 +52,22 @@ typedef struct one_call {
     int which;
 } one_call;
 
+/* The items of the batch as products of a grouped call, which is launched for every 60 of them. */
+static jg_status enqueue_grouped(contest *t, const jg_operands *data)
+{
+    const problem *p = &t->product->layout.problem;
+    const jg_problem *asked = &t->product->problem;
+    const jg_problem common = {.type_a = asked->type_a, .type_b = asked->type_b, .type_c = asked->type_c, .op_a = asked->op_a,
+                               .op_b = asked->op_b, .order = asked->order, .math = asked->math};
+    const jg_operands shared = {.alpha = data->alpha, .stream = data->stream};
+    for (int64_t i = 0; i < p->batch; i++) {
+        t->items[i].a = (const char *)data->a + jg_type_bytes((jg_type)p->type_a, i * p->stride_a);
+        t->items[i].b = (const char *)data->b + jg_type_bytes((jg_type)p->type_b, i * p->stride_b);
+        t->items[i].c = (char *)data->c + jg_type_bytes((jg_type)p->type_c, i * p->stride_c);
+    }
+    return jg_gemm_grouped(t->arena->context, &common, &shared, t->items, (size_t)p->batch);
+}
+
 static jg_status enqueue(void *user, unsigned index)
 {
     const one_call *call = user;
@@ -57,6 +77,7 @@ static jg_status enqueue(void *user, unsigned index)
     switch (call->which) {
     case CUBLAS: return bench_peer_gemm(&a->peer, &call->contest->product->problem, &data);
     case LT_FIRST: case LT_BEST: return bench_lt_gemm(&a->lt, who->choice, &data);
+    case GROUPED: return enqueue_grouped(call->contest, &data);
     default: return jg_plan_run(who->plan, &data);
     }
 }
@@ -115,6 +136,19 @@ static jg_status enter_ours(contest *t)
     return JG_OK;
 }
 
+/* A batch of small products as a grouped call, beside the strided one. */
+static jg_status enter_grouped(contest *t)
+{
+    const problem *p = &t->product->layout.problem;
+    if (strcmp(t->product->suite, BENCH_TINY) != 0 || p->swapped || problem_is_fused(p)) return JG_OK;
+    t->items = calloc((size_t)p->batch, sizeof *t->items);
+    if (!t->items) return status_set(JG_ERR_NO_MEMORY, "out of memory for a grouped call");
+    for (int64_t i = 0; i < p->batch; i++)
+        t->items[i] = (jg_group_item){.m = p->m, .n = p->n, .k = p->k, .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc};
+    t->all[GROUPED].takes_part = 1;
+    return JG_OK;
+}
+
 static void enter_peers(contest *t)
 {
     bench_arena *a = t->arena;
@@ -130,14 +164,31 @@ static int is_ready(const contestant *who)
     return who->takes_part && !who->refused;
 }
 
+/* A grouped call must have the bits of the strided one. */
+static jg_status check_grouped(contest *t)
+{
+    const bench_layout *l = &t->product->layout;
+    contestant *who = &t->all[GROUPED];
+    void *c;
+    if (!is_ready(who)) return JG_OK;
+    RETURN_IF_ERROR(call_once(t, GROUPED, &c));
+    if (t->ours && c && memcmp(t->ours, c, l->c_bytes - l->c_offset) != 0) {
+        who->refused = 1;
+        snprintf(who->why, sizeof who->why, "its result has other bits than ours");
+        t->grouped_is_wrong = 1;
+    }
+    free(c);
+    return JG_OK;
+}
+
 /* Our result against the reference, and against the first peer that gives one. */
 static jg_status check_results(contest *t)
 {
     const bench_layout *l = &t->product->layout;
-    void *ours = NULL, *theirs = NULL;
-    if (is_ready(&t->all[OURS])) RETURN_IF_ERROR(call_once(t, OURS, &ours));
+    const void *ours = t->ours;
+    void *theirs = NULL;
     if (ours) t->reference = bench_pool_check(&t->arena->pool, l, ours);
-    jg_status status = JG_OK;
+    jg_status status = check_grouped(t);
     for (int i = CUBLAS; i <= LT_FIRST && status == JG_OK; i++) {
         if (!is_ready(&t->all[i])) continue;
         status = call_once(t, i, &theirs);
@@ -149,7 +200,6 @@ static jg_status check_results(contest *t)
         t->all[LT_BEST].refused = 1;
         memcpy(t->all[LT_BEST].why, t->all[LT_FIRST].why, sizeof t->all[LT_BEST].why);
     }
-    free(ours);
     return status;
 }
 
@@ -279,7 +329,7 @@ static int add_contestants(cJSON *row, const contest *t)
 static int best_peer(const contest *t)
 {
     int best = -1;
-    for (int i = CUBLAS; i < CONTESTANTS; i++)
+    for (int i = CUBLAS; i <= LT_BEST; i++)
         if (is_ready(&t->all[i]) && t->all[i].count > 0 && (best < 0 || t->all[i].summary.p50 < t->all[best].summary.p50))
             best = i;
     return best;
@@ -337,14 +387,15 @@ static int add_counters(cJSON *row, const jg_counters *c)
     return object != NULL;
 }
 
-static int add_problem(cJSON *row, const bench_product *product, const jg_plan_details *plan)
+int bench_product_describe(cJSON *row, const bench_product *product, const jg_plan_details *plan)
 {
     const problem *p = &product->layout.problem;
     const jg_problem *asked = &product->problem;
-    char type[BENCH_LABEL_BYTES], tile[64] = "";
+    char type[BENCH_LABEL_BYTES], tile[64] = "", slices[16] = "";
+    if (plan->slices > 1) snprintf(slices, sizeof slices, " x%d", plan->slices);
     if (plan->kernel[0])
-        snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d", plan->family, plan->tile_m, plan->tile_n, plan->tile_k,
-                 plan->warp_m, plan->warp_n, plan->stages);
+        snprintf(tile, sizeof tile, "%s %dx%dx%d w%dx%d s%d%s", plan->family, plan->tile_m, plan->tile_n, plan->tile_k,
+                 plan->warp_m, plan->warp_n, plan->stages, slices);
     bench_label_make(asked, type);
     return cJSON_AddStringToObject(row, "suite", product->suite) && cJSON_AddStringToObject(row, "list", product->list) &&
            cJSON_AddStringToObject(row, "problem", product->text) && cJSON_AddNumberToObject(row, "m", (double)asked->m) &&
@@ -362,7 +413,7 @@ static jg_status make_row(const contest *t, const jg_counters *counters, cJSON *
     jg_plan_details plan = {.kernel = ""};
     if (t->own) jg_plan_info(t->own, &plan);
     *row = cJSON_CreateObject();
-    const int ok = *row && add_problem(*row, t->product, &plan) && add_contestants(*row, t) && add_ratio(*row, t) &&
+    const int ok = *row && bench_product_describe(*row, t->product, &plan) && add_contestants(*row, t) && add_ratio(*row, t) &&
                    add_roofline(*row, t) && add_check(*row, t) && (!counters || add_counters(*row, counters));
     if (ok) return JG_OK;
     cJSON_Delete(*row);
@@ -380,6 +431,8 @@ static void finish(contest *t)
     }
     jg_plan_destroy(t->own);
     jg_plan_destroy(t->generic);
+    free(t->items);
+    free(t->ours);
 }
 
 static jg_status compete(contest *t, cJSON **row)
@@ -388,10 +441,12 @@ static jg_status compete(contest *t, cJSON **row)
     const int software = t->arena->gpu->software;
     RETURN_IF_ERROR(bench_pool_fill(&t->arena->pool, &t->product->layout));
     RETURN_IF_ERROR(enter_ours(t));
+    RETURN_IF_ERROR(enter_grouped(t));
     if (!software) enter_peers(t);
-    RETURN_IF_ERROR(check_results(t));
+    if (is_ready(&t->all[OURS])) RETURN_IF_ERROR(call_once(t, OURS, &t->ours));
     if (software && is_ready(&t->all[OURS])) RETURN_IF_ERROR(jg_launch_counters(t->arena->context, &counters));
-    else if (!software) RETURN_IF_ERROR(measure(t));
+    RETURN_IF_ERROR(check_results(t));
+    if (!software) RETURN_IF_ERROR(measure(t));
     return make_row(t, software && is_ready(&t->all[OURS]) ? &counters : NULL, row);
 }
 
@@ -402,7 +457,7 @@ jg_status bench_contest(bench_arena *arena, const bench_product *product, cJSON 
     *gain = 0;
     const jg_status status = compete(&t, row);
     const contestant *own = &t.all[OURS], *generic = &t.all[GENERIC];
-    *wrong = t.reference > 1;
+    *wrong = t.reference > 1 || t.grouped_is_wrong;
     if (!*wrong && own->count > 0 && generic->count > 0 && own->summary.p50 > 0)
         *gain = generic->summary.p50 / own->summary.p50;
     finish(&t);

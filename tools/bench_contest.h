@@ -39,6 +39,9 @@ typedef struct bench_product {
  * product alone are told in the row; others are returned: DEVICE, DEVICE_LOST, NO_MEMORY, NO_NVRTC. */
 jg_status bench_contest(bench_arena *arena, const bench_product *product, cJSON **row, double *gain, int *wrong);
 
+/* Adds what a row says of the product and of its plan, whose kernel may be "". Returns 0 if memory ran out. */
+int bench_product_describe(cJSON *row, const bench_product *product, const jg_plan_details *plan);
+
 /* Measures what the peers reach with a product that should keep a GPU busy, as a further ceiling of its type. */
 jg_status bench_contest_ceiling(bench_arena *arena, const bench_product *product);
 

@@ -16,14 +16,21 @@
 
 /* ---- the GPU and the library ---- */
 
-static int open_library(products *s)
+/* A grouped call of the suite tiny makes its kernel when it is checked, before anything is timed: no fault of anybody's. */
+static void on_log(void *user, jg_log_level level, const char *text)
+{
+    if (strncmp(text, "grouped waited", strlen("grouped waited")) != 0) bench_on_log(user, level, text);
+}
+
+int bench_products_open_library(products *s)
 {
     bench_run *run = s->run;
     const jg_options options = {
         .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run),
-        .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_path = run->cache_path,
-        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = bench_on_log, .log_user = run};
+        .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_max_bytes = s->cache_max_bytes,
+        .cache_path = run->cache_path,
+        .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
     run->context = NULL;
     return bench_fail_status(run, run->args.as_arch > 0 ? "--as-arch" : "jg_open");
@@ -114,9 +121,10 @@ static int make_ceiling_product(const products *s, int i, bench_product *out)
            bench_layout_make(&out->problem, 0, 1, &out->layout) == JG_OK;
 }
 
-static int allocate(products *s)
+int bench_products_allocate(products *s)
 {
     bench_run *run = s->run;
+    bench_arena *a = &s->arena;
     size_t in = 0, out = 0, extra = 0, most = 0, largest = 0;
     for (size_t i = 0; i < s->count; i++) {
         const bench_layout *l = &s->list[i].layout;
@@ -136,7 +144,12 @@ static int allocate(products *s)
         if (bench_layout_in_bytes(&p.layout) > in) in = bench_layout_in_bytes(&p.layout);
         if (bench_layout_out_bytes(&p.layout) > out) out = bench_layout_out_bytes(&p.layout);
     }
-    if (bench_pool_open(&run->gpu, in, out, extra, &s->arena.pool) == JG_OK) return BENCH_EXIT_DONE;
+    a->gpu = &run->gpu;
+    a->context = run->context;
+    a->rounds = (size_t)run->args.rounds;
+    a->sample_us = (double)run->args.sample_us;
+    if (bench_clock_open(&run->gpu, &a->clock) != JG_OK) return bench_fail_status(run, "a stream");
+    if (bench_pool_open(&run->gpu, in, out, extra, &a->pool) == JG_OK) return BENCH_EXIT_DONE;
     return bench_fail(run, "%.0f MiB for operands, of %s above all: %s", (double)(in + out + extra) / 1048576,
                       s->list[largest].text, jg_last_error());
 }
@@ -188,7 +201,7 @@ static int measure_ceilings(products *s)
 
 /* ---- the report ---- */
 
-static void add_conditions(products *s, const char *when)
+void bench_products_conditions(products *s, const char *when)
 {
     bench_report *r = &s->run->report;
     const bench_conditions now = bench_machine_conditions(&s->machine);
@@ -230,14 +243,6 @@ static void begin_report(products *s)
 
 /* ---- rows ---- */
 
-static int same_group(const bench_product *x, const bench_product *y)
-{
-    char label_x[BENCH_LABEL_BYTES], label_y[BENCH_LABEL_BYTES];
-    bench_label_make(&x->problem, label_x);
-    bench_label_make(&y->problem, label_y);
-    return strcmp(x->suite, y->suite) == 0 && strcmp(x->list, y->list) == 0 && strcmp(label_x, label_y) == 0;
-}
-
 /* Of the suite of misaligned layouts: which one this is, and how many times as long as the aligned one it takes. */
 static void add_cost(products *s, const bench_product *p, cJSON *row)
 {
@@ -276,7 +281,8 @@ static int measure_rows(products *s)
     for (size_t i = 0; i < s->count && status == BENCH_EXIT_DONE && !bench_stop_requested() && !run->report.write_error; i++) {
         bench_show_progress(run, s->list[i].text, i, s->count);
         status = measure_row(s, i);
-        const int is_last = i + 1 == s->count || bench_stop_requested() || !same_group(&s->list[i], &s->list[i + 1]);
+        const int is_last = i + 1 == s->count || bench_stop_requested() ||
+                            !bench_products_same_group(&s->list[i], &s->list[i + 1]);
         if (status == BENCH_EXIT_DONE && is_last) {
             bench_rows_sum_up(&run->report, first);
             first = cJSON_GetArraySize(run->report.rows);
@@ -288,7 +294,7 @@ static int measure_rows(products *s)
     return status;
 }
 
-static void finish(products *s)
+void bench_products_close(products *s)
 {
     bench_arena *a = &s->arena;
     bench_lt_close(&a->lt);
@@ -303,21 +309,15 @@ static void finish(products *s)
 static int prepare(products *s)
 {
     bench_run *run = s->run;
-    bench_arena *a = &s->arena;
     int status = bench_products_collect(s);
     if (status == BENCH_EXIT_DONE) status = bench_start_gpu(run);
     if (status == BENCH_EXIT_DONE) status = bench_prepare_cache(run);
-    if (status == BENCH_EXIT_DONE) status = open_library(s);
+    if (status == BENCH_EXIT_DONE) status = bench_products_open_library(s);
     if (status == BENCH_EXIT_DONE) status = prewarm(s);
     if (status != BENCH_EXIT_DONE) return status;
     begin_report(s);
-    a->gpu = &run->gpu;
-    a->context = run->context;
-    a->rounds = (size_t)run->args.rounds;
-    a->sample_us = (double)run->args.sample_us;
-    a->generic = run->args.generic;
-    if (bench_clock_open(&run->gpu, &a->clock) != JG_OK) return bench_fail_status(run, "a stream");
-    status = allocate(s);
+    s->arena.generic = run->args.generic;
+    status = bench_products_allocate(s);
     if (status == BENCH_EXIT_DONE) status = open_peers(s);
     return status;
 }
@@ -329,11 +329,11 @@ int bench_products(bench_run *run)
     int status = prepare(&s);
     if (status == BENCH_EXIT_DONE) status = measure_ceilings(&s);
     if (status == BENCH_EXIT_DONE) {
-        add_conditions(&s, "");
+        bench_products_conditions(&s, "");
         status = measure_rows(&s);
-        add_conditions(&s, "_end");
+        bench_products_conditions(&s, "_end");
     }
-    finish(&s);
+    bench_products_close(&s);
     bench_close_library(run);
     return status;
 }

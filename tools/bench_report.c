@@ -261,7 +261,8 @@ cJSON *bench_report_take(bench_report *r)
     cJSON *root = r->began ? cJSON_CreateObject() : NULL;
     const struct { const char *name; cJSON **array; } arrays[] = {
         {"commands", &r->commands}, {"environment", &r->facts}, {"ceilings", &r->ceilings}, {"rows", &r->rows},
-        {"summaries", &r->summaries}, {"compiles", &r->compiles}, {"series", &r->series}, {"counts", &r->counts},
+        {"summaries", &r->summaries}, {"plans", &r->plans}, {"gaps", &r->gaps}, {"compiles", &r->compiles},
+        {"series", &r->series}, {"counts", &r->counts},
         {"targets", &r->targets}, {"notes", &r->notes}};
     int ok = root && !r->out_of_memory && cJSON_AddStringToObject(root, "format", BENCH_RESULT_FORMAT) &&
              cJSON_AddNumberToObject(root, "format_version", BENCH_RESULT_FORMAT_VERSION) &&

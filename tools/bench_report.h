@@ -38,7 +38,8 @@ typedef struct bench_report {
     int has_rows_above;       /* CSV: the line above is of the rows' own table (bench_rows.c) */
     char started[32];
     cJSON *facts;             /* "environment" */
-    cJSON *commands, *ceilings, *rows, *summaries, *compiles, *series, *counts, *targets, *notes; /* arrays; null: empty */
+    /* Arrays; null: empty. */
+    cJSON *commands, *ceilings, *rows, *summaries, *plans, *gaps, *compiles, *series, *counts, *targets, *notes;
     int out_of_memory;
     int write_error;          /* errno of the first write that failed */
 } bench_report;

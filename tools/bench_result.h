@@ -19,6 +19,7 @@
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
  *               {"name": "cublas", "us": {...}}, {"name": "lt first", ...}, {"name": "lt best", ...},
+ *               {"name": "grouped", ...}: ours too, of the suite tiny: jg_gemm_grouped of the batch's items
  *               {"name": "lt best", "refused": "why"}, ...],
  *               {"name": "cublas", "refused": "no peer in cuBLAS: why"}: it does not do such products at all
  *           "peer": "lt best", "ratio": 1.31,   the best peer and its time / ours, by medians; absent without a peer
@@ -33,6 +34,21 @@
  *       }, ...],
  *       "summaries": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04,
  *           "worst": 0.4, "best": 2.5}, ...],
+ *       "plans": [{                             a product with all kernels that the planner chooses among
+ *           "suite", "list", "problem", "m" ... "bytes": as in "rows"; "kernel" and "plan" are the planner's choice
+ *           "chosen": 2, "best": 0,             numbers of candidates, from 0; best: the fastest with a right result, absent without
+ *           "gap": 1.07,                        time of the choice / of the best, by medians; absent where one has no time
+ *           "candidates": [{
+ *               "kernel": "jg_...", "family": "mma", "of_class": true,       the planner may choose it: it gives the same bits
+ *               "tile_m", "tile_n", "tile_k", "warp_m", "warp_n", "stages", "slices", "threads", "grid_x", "grid_y",
+ *               "shared_bytes", "registers", "blocks_per_sm", "waves", "estimate_clocks": as in jg_plan_details
+ *               "us": 4.3, "samples": 21,       the median of so many; 1: of a short look, for it was not among the best
+ *               "instructions": 12345,          on the software GPU, instead of "us"
+ *               "check": 0.2, "wrong": true,    of the first of a numeric class, as in "rows"; the others must have its bits
+ *               "refused": "why"                it could not be made or launched, which is a fault; maybe "kernel" is "" then
+ *           }, ...]
+ *       }, ...],
+ *       "gaps": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 1.3}, ...],
  *       "compiles": [{"problem": "64:f16", "kernel": "jg_...", "ms": 121.5}, ...],
  *       "series": [{"command": "first-call", "name": "jitgemm", "unit": "us", "n": 20000, "min": 1.1, "p25": .., "p50": ..,
  *                   "p75": .., "p99": .., "p99.9": .., "max": 215.0, "histogram": [[1.0, 17], [1.19, 230], ...]}, ...],

@@ -12,7 +12,7 @@
 #define NAME_WIDTH 30
 #define SURE 0.01 /* above it a difference may be chance, and is marked */
 
-static const char *const columns[] = {"jitgemm", "generic", "cublas", "lt first", "lt best"};
+static const char *const columns[] = {"jitgemm", "generic", "cublas", "lt first", "lt best", "grouped"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 static const cJSON *contestant_of(const cJSON *row, const char *name)
@@ -176,7 +176,7 @@ static void print_csv_heading(const bench_report *r)
     if (r->environment.software)
         for (size_t i = 0; i < sizeof counter_names / sizeof *counter_names; i++) printf(",%s", counter_names[i]);
     else
-        fputs(",jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,lt_first_us,lt_best_us,peer,ratio,ratio_p,"
+        fputs(",jitgemm_us,jitgemm_p25_us,jitgemm_p75_us,generic_us,cublas_us,lt_first_us,lt_best_us,grouped_us,peer,ratio,ratio_p,"
               "cost,roofline_percent,bound", stdout);
     fputs(",check_reference,check_peer\n", stdout);
 }

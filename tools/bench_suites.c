@@ -26,7 +26,8 @@
     X(vit_b16, "layers", 0, "ViT-B/16, one image")                                                                           \
     X(yolo_v8n, "layers", 0, "YOLOv8n, one image of 640 x 640")                                                              \
     X(whisper_base, "layers", 0, "Whisper base, 30 s of sound: encoder, prompt of 4 tokens, a step of 1")                    \
-    X(large, "large", 0, "squares from 2048 to 8192")
+    X(large, "large", 0, "squares from 2048 to 8192")                                                                        \
+    X(tiny, "tiny", 0, "batches of 64 or 256 squares from 32 to 128")
 
 #define EMBED_LIST(name, suite, memory, what) EMBED(name, #name ".txt");
 LISTS(EMBED_LIST)

@@ -4,6 +4,9 @@
 
 #include "sizelist.h"
 
+/* The suite of batches of small products, which a grouped call computes too. */
+#define BENCH_TINY "tiny"
+
 typedef struct bench_list {
     const char *name;    /* "resnet50" */
     const char *suite;   /* "layers"; the same as name where a suite has one list */

@@ -1,8 +1,8 @@
 /* jitgemm-bench: what the library promises in; what it does, beside its targets, cuBLAS and cuBLASLt, out.
  *
  * The flow is: command line (bench_args.c) -> the GPU (bench_gpu.c) -> one command after another, which measure and report as
- * they go (bench_products.c for suites, bench_compile.c, bench_first_call.c, bench_neighbour.c, bench_dispatch.c,
- * bench_cold_start.c) -> report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program
+ * they go (bench_products.c for suites, bench_plans.c for all of their plans, bench_compile.c, bench_first_call.c,
+ * bench_neighbour.c, bench_dispatch.c, bench_cold_start.c) -> report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program
  * starts itself several times instead (bench_drift.c). See jitgemm-bench.1 for how it behaves. */
 #include "bench_baseline.h"
 #include "bench_cold_child.h"
@@ -18,7 +18,7 @@
 
 static int (*const commands[BENCH_COMMANDS])(bench_run *run) = {
     [BENCH_FIRST_CALL] = bench_first_call, [BENCH_DISPATCH] = bench_dispatch, [BENCH_COLD_START] = bench_cold_start,
-    [BENCH_PRODUCTS] = bench_products, [BENCH_COMPILE] = bench_compile};
+    [BENCH_PRODUCTS] = bench_products, [BENCH_PLANS] = bench_plans, [BENCH_COMPILE] = bench_compile};
 
 /* Checks that standard output took everything. Returns the exit status: `status`, or failed if that is good. */
 static int finish_output(const bench_report *r, int status)
@@ -79,7 +79,7 @@ static int begin(bench_run *run)
     bench_args_resolve(&run->args, run->gpu.software);
     status = bench_check_gpu(run);
     for (size_t i = 0; i < run->args.command_count && status == BENCH_EXIT_DONE; i++)
-        if (run->args.commands[i] == BENCH_PRODUCTS) status = bench_products_check(run);
+        if (run->args.commands[i] == BENCH_PRODUCTS || run->args.commands[i] == BENCH_PLANS) status = bench_products_check(run);
     if (status == BENCH_EXIT_DONE && run->args.html_path && bench_baseline_check_path(run->args.html_path, why, sizeof why) != 0)
         status = bench_fail(run, "--html: %s", why);
     if (status != BENCH_EXIT_DONE) bench_clean_up(run);

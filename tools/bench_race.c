@@ -1,0 +1,344 @@
+/* Measures all candidates of one product: see bench_race.h. The flow is: ask the planner -> plan by plan: make, check, time
+ * shortly -> time the best ones again, in turns -> one row. */
+#include "bench_race.h"
+
+#include "bench_stats.h"
+#include "status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT_CALLS = 16, SHORT_REPLAYS = 2, MOST_CLASSES = 16 };
+#define SHORT_US 100.0       /* a graph of the first, short pass */
+#define START_US 50.0        /* the start of a graph counts in the time of a call that is shorter */
+#define HOPELESS 2.0         /* so many times slower than the fastest is not looked at again */
+#define CLOSE 1.1            /* what is timed again: so many times the fastest */
+#define LONGEST_US 1e6       /* all rounds of a product together */
+
+typedef struct candidate {
+    jg_plan *plan;
+    jg_plan_details details;
+    int of_class;            /* the planner may choose it */
+    char refused[256];       /* "": it is not */
+    int is_wrong;
+    double check;            /* error over what is allowed; -1: equal bits were asked for instead */
+    double us;               /* 0: not measured */
+    size_t samples;          /* that us is the median of; of the short pass it is the least of two */
+    double *rounds;
+    bench_replay replay;
+    jg_counters counters;
+} candidate;
+
+/* The first result of a numeric class. */
+typedef struct class_result {
+    const char *name;
+    void *c;
+} class_result;
+
+typedef struct race {
+    bench_arena *arena;
+    const bench_product *product;
+    candidate *all;
+    size_t count, chosen;
+    class_result classes[MOST_CLASSES];
+    size_t class_count;
+    double fastest_us;       /* of the short pass and right results; 0: none yet */
+} race;
+
+/* Whether a failure ends the run: what a context does not recover from, or memory. */
+static int is_final(jg_status status)
+{
+    return status == JG_ERR_NO_MEMORY || status == JG_ERR_NO_NVRTC || jg_status_is_fatal(status);
+}
+
+/* Passes on what ends the run; keeps the rest with the candidate. */
+static jg_status settle(candidate *one, jg_status status)
+{
+    if (status == JG_OK || is_final(status)) return status;
+    snprintf(one->refused, sizeof one->refused, "%s", jg_last_error());
+    return JG_OK;
+}
+
+static int is_ready(const candidate *one)
+{
+    return one->plan && !one->refused[0];
+}
+
+/* ---- the candidates ---- */
+
+/* Finds the planner's choice among them by its kernel's name, which only one that could be made has told. */
+static jg_status find_chosen(race *t)
+{
+    char text[512], name[sizeof t->all->details.kernel] = "";
+    RETURN_IF_ERROR(jg_plan_explain(t->arena->context, &t->product->problem, text, sizeof text, NULL));
+    sscanf(text, "chosen %191[^:]", name);
+    for (int refused = 0; refused <= 1; refused++)
+        for (size_t i = 0; i < t->count; i++) {
+            t->chosen = i;
+            if (refused ? !t->all[i].plan : strcmp(t->all[i].details.kernel, name) == 0) return JG_OK;
+        }
+    return status_set(JG_ERR_INTERNAL, "%s was chosen and is no candidate", name);
+}
+
+static jg_status make_candidates(race *t, int all_classes)
+{
+    size_t of_class, all;
+    jg_context *context = t->arena->context;
+    RETURN_IF_ERROR(jg_plan_count_candidates(context, &t->product->problem, &of_class, &all));
+    const size_t count = all_classes ? all : of_class;
+    t->all = calloc(count ? count : 1, sizeof *t->all);
+    if (!t->all) return status_set(JG_ERR_NO_MEMORY, "out of memory for plans");
+    t->count = count;
+    for (size_t i = 0; i < count; i++) {
+        candidate *one = &t->all[i];
+        one->of_class = i < of_class;
+        one->check = -1;
+        RETURN_IF_ERROR(settle(one, jg_plan_create_candidate(context, &t->product->problem, i, &one->plan)));
+        if (one->plan) jg_plan_info(one->plan, &one->details);
+    }
+    return find_chosen(t);
+}
+
+/* ---- results ---- */
+
+typedef struct one_call {
+    race *race;
+    const candidate *who;
+} one_call;
+
+static jg_status enqueue(void *user, unsigned index)
+{
+    const one_call *call = user;
+    bench_arena *a = call->race->arena;
+    const jg_operands data = bench_pool_operands(&a->pool, &call->race->product->layout, index, a->clock.stream);
+    return jg_plan_run(call->who->plan, &data);
+}
+
+/* The first of a class becomes its result, *c, which is taken then. */
+static void judge(race *t, candidate *one, void **c)
+{
+    const bench_layout *l = &t->product->layout;
+    const bench_pool *pool = &t->arena->pool;
+    for (size_t i = 0; i < t->class_count; i++)
+        if (strcmp(t->classes[i].name, one->details.numeric_class) == 0) {
+            one->is_wrong = memcmp(t->classes[i].c, *c, l->c_bytes - l->c_offset) != 0;
+            return;
+        }
+    one->check = bench_pool_check(pool, l, *c);
+    const double difference = t->class_count > 0 ? bench_pool_compare(pool, l, *c, t->classes[0].c, &one->check) : 0;
+    one->is_wrong = !(one->check <= 1 && difference <= 1);
+    if (one->is_wrong || t->class_count == MOST_CLASSES) return;
+    t->classes[t->class_count++] = (class_result){one->details.numeric_class, *c};
+    *c = NULL;
+}
+
+static jg_status check(race *t, candidate *one)
+{
+    bench_arena *a = t->arena;
+    one_call call = {t, one};
+    RETURN_IF_ERROR(bench_pool_poison(&a->pool, &t->product->layout));
+    RETURN_IF_ERROR(bench_gpu_wait(a->gpu, NULL)); /* the stream below does not wait for the default one */
+    jg_status status = enqueue(&call, 0);
+    if (status == JG_OK) status = bench_gpu_wait(a->gpu, a->clock.stream);
+    if (status == JG_OK && a->gpu->software) status = jg_launch_counters(a->context, &one->counters);
+    if (status != JG_OK) return settle(one, status);
+    void *c = bench_pool_take_c(&a->pool, &t->product->layout);
+    if (!c) return JG_ERR_NO_MEMORY;
+    judge(t, one, &c);
+    free(c);
+    return JG_OK;
+}
+
+/* ---- times ---- */
+
+/* Records a graph of so many calls in place of another one, and replays it once, since that is slow. *us: of a call then. */
+static jg_status record(race *t, candidate *one, unsigned calls, double *us)
+{
+    const bench_clock *clock = &t->arena->clock;
+    one_call call = {t, one};
+    bench_replay_free(clock, &one->replay);
+    RETURN_IF_ERROR(bench_replay_record(clock, calls, enqueue, &call, &one->replay));
+    return bench_replay_time(clock, &one->replay, us);
+}
+
+static jg_status replay_shortly(race *t, candidate *one)
+{
+    double us;
+    one->us = 0;
+    for (int i = 0; i < SHORT_REPLAYS; i++) {
+        RETURN_IF_ERROR(bench_replay_time(&t->arena->clock, &one->replay, &us));
+        if (i == 0 || us < one->us) one->us = us;
+        if (t->fastest_us > 0 && us > HOPELESS * t->fastest_us) break;
+    }
+    return JG_OK;
+}
+
+/* How long a call takes, roughly, where nothing is known: found with one, and, where that is mostly the graph's start, with
+ * a few. */
+static jg_status time_first(race *t, candidate *one)
+{
+    double us;
+    RETURN_IF_ERROR(record(t, one, 1, &us));
+    RETURN_IF_ERROR(replay_shortly(t, one));
+    if (one->us >= START_US) return JG_OK;
+    RETURN_IF_ERROR(record(t, one, SHORT_CALLS, &us));
+    return replay_shortly(t, one);
+}
+
+/* A graph has as many calls as take SHORT_US by the fastest so far. So a slow kernel's takes longer, but none is recorded twice,
+ * save the first. */
+static jg_status time_shortly(race *t, candidate *one)
+{
+    double us;
+    if (t->fastest_us == 0) RETURN_IF_ERROR(time_first(t, one));
+    const double guess = t->fastest_us > 0 ? t->fastest_us : one->us;
+    RETURN_IF_ERROR(record(t, one, bench_replay_calls(guess, SHORT_US, t->product->layout.sets), &us));
+    RETURN_IF_ERROR(replay_shortly(t, one));
+    one->samples = 1;
+    if (!one->is_wrong && (t->fastest_us == 0 || one->us < t->fastest_us)) t->fastest_us = one->us;
+    return JG_OK;
+}
+
+/* Checks and times one; its graph is not kept. A wrong one is timed too: what it takes may still tell something. */
+static jg_status run_one(race *t, candidate *one)
+{
+    if (is_ready(one)) RETURN_IF_ERROR(check(t, one));
+    if (is_ready(one) && !t->arena->gpu->software) RETURN_IF_ERROR(settle(one, time_shortly(t, one)));
+    bench_replay_free(&t->arena->clock, &one->replay);
+    return JG_OK;
+}
+
+/* Records longer graphs of those worth it. *round_us: of all of them together. */
+static jg_status record_best(race *t, double *round_us)
+{
+    const bench_arena *a = t->arena;
+    double us;
+    *round_us = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        candidate *one = &t->all[i];
+        if (!is_ready(one) || (i != t->chosen && (one->is_wrong || one->us > CLOSE * t->fastest_us))) continue;
+        one->rounds = calloc(a->rounds, sizeof *one->rounds);
+        if (!one->rounds) return status_set(JG_ERR_NO_MEMORY, "out of memory for samples");
+        const unsigned calls = bench_replay_calls(one->us, a->sample_us, t->product->layout.sets);
+        RETURN_IF_ERROR(settle(one, record(t, one, calls, &us)));
+        if (is_ready(one)) *round_us += one->us * calls;
+    }
+    return JG_OK;
+}
+
+/* Every round gives each one sample, and another one begins: whoever comes after a hot kernel is slower. */
+static jg_status time_best(race *t)
+{
+    double round_us;
+    size_t rounds = t->arena->rounds;
+    RETURN_IF_ERROR(record_best(t, &round_us));
+    while (rounds > 3 && (double)rounds * round_us > LONGEST_US) rounds--;
+    for (size_t round = 0; round < rounds; round++)
+        for (size_t i = 0; i < t->count; i++) {
+            candidate *one = &t->all[(round + i) % t->count];
+            if (is_ready(one) && one->replay.graph)
+                RETURN_IF_ERROR(bench_replay_time(&t->arena->clock, &one->replay, &one->rounds[round]));
+        }
+    for (size_t i = 0; i < t->count; i++)
+        if (is_ready(&t->all[i]) && t->all[i].replay.graph) {
+            t->all[i].us = bench_summarise(t->all[i].rounds, rounds).p50;
+            t->all[i].samples = rounds;
+        }
+    return JG_OK;
+}
+
+/* ---- the row ---- */
+
+static int add_candidate(cJSON *array, const candidate *one)
+{
+    const jg_plan_details *d = &one->details;
+    const struct { const char *name; double value; } numbers[] = {
+        {"tile_m", d->tile_m}, {"tile_n", d->tile_n}, {"tile_k", d->tile_k}, {"warp_m", d->warp_m}, {"warp_n", d->warp_n},
+        {"stages", d->stages}, {"slices", d->slices}, {"threads", d->threads}, {"grid_x", (double)d->grid_x},
+        {"grid_y", (double)d->grid_y}, {"shared_bytes", d->shared_bytes}, {"registers", d->registers},
+        {"blocks_per_sm", d->blocks_per_sm}, {"waves", d->waves}, {"estimate_clocks", d->estimate_clocks}};
+    cJSON *object = cJSON_CreateObject();
+    if (!object || !cJSON_AddItemToArray(array, object)) {
+        cJSON_Delete(object);
+        return 0;
+    }
+    int ok = cJSON_AddStringToObject(object, "kernel", d->kernel) && cJSON_AddStringToObject(object, "family", d->family) &&
+             cJSON_AddBoolToObject(object, "of_class", one->of_class);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && one->plan; i++)
+        ok = ok && cJSON_AddNumberToObject(object, numbers[i].name, numbers[i].value);
+    if (one->refused[0]) return ok && cJSON_AddStringToObject(object, "refused", one->refused);
+    const double instructions = (double)one->counters.instructions;
+    if (one->us > 0)
+        ok = ok && cJSON_AddNumberToObject(object, "us", one->us) && cJSON_AddNumberToObject(object, "samples", (double)one->samples);
+    if (instructions > 0) ok = ok && cJSON_AddNumberToObject(object, "instructions", instructions);
+    if (one->check >= 0) ok = ok && cJSON_AddNumberToObject(object, "check", one->check < 1e9 ? one->check : 1e9);
+    if (one->is_wrong) ok = ok && cJSON_AddTrueToObject(object, "wrong");
+    return ok;
+}
+
+/* The fastest with a right result; the number of all if there is none. */
+static size_t find_best(const race *t)
+{
+    size_t best = t->count;
+    for (size_t i = 0; i < t->count; i++) {
+        const candidate *one = &t->all[i];
+        if (is_ready(one) && !one->is_wrong && one->us > 0 && (best == t->count || one->us < t->all[best].us)) best = i;
+    }
+    return best;
+}
+
+static jg_status make_row(const race *t, cJSON **row)
+{
+    const candidate *chosen = &t->all[t->chosen];
+    const size_t best = find_best(t);
+    *row = cJSON_CreateObject();
+    int ok = *row && bench_product_describe(*row, t->product, &chosen->details) &&
+             cJSON_AddNumberToObject(*row, "chosen", (double)t->chosen);
+    if (ok && best < t->count) ok = cJSON_AddNumberToObject(*row, "best", (double)best) != NULL;
+    if (ok && best < t->count && is_ready(chosen) && !chosen->is_wrong && chosen->us > 0)
+        ok = cJSON_AddNumberToObject(*row, "gap", chosen->us / t->all[best].us) != NULL;
+    cJSON *array = ok ? cJSON_AddArrayToObject(*row, "candidates") : NULL;
+    for (size_t i = 0; i < t->count && array; i++)
+        if (!add_candidate(array, &t->all[i])) array = NULL;
+    if (array) return JG_OK;
+    cJSON_Delete(*row);
+    *row = NULL;
+    return status_set(JG_ERR_NO_MEMORY, "out of memory for results");
+}
+
+/* ---- all together ---- */
+
+static void finish(race *t, bench_race_faults *faults)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        candidate *one = &t->all[i];
+        faults->wrong += one->is_wrong != 0;
+        faults->refused += one->refused[0] != 0;
+        bench_replay_free(&t->arena->clock, &one->replay);
+        jg_plan_destroy(one->plan);
+        free(one->rounds);
+    }
+    for (size_t i = 0; i < t->class_count; i++) free(t->classes[i].c);
+    free(t->all);
+}
+
+static jg_status run_all(race *t, int all_classes, cJSON **row)
+{
+    RETURN_IF_ERROR(bench_pool_fill(&t->arena->pool, &t->product->layout));
+    RETURN_IF_ERROR(make_candidates(t, all_classes));
+    RETURN_IF_ERROR(run_one(t, &t->all[t->chosen])); /* it is hardly the slowest, which would make all graphs short */
+    for (size_t i = 0; i < t->count; i++)
+        if (i != t->chosen) RETURN_IF_ERROR(run_one(t, &t->all[i]));
+    if (!t->arena->gpu->software && t->fastest_us > 0) RETURN_IF_ERROR(time_best(t));
+    return make_row(t, row);
+}
+
+jg_status bench_race(bench_arena *arena, const bench_product *product, int all_classes, cJSON **row, bench_race_faults *faults)
+{
+    race t = {.arena = arena, .product = product};
+    *row = NULL;
+    const jg_status status = run_all(&t, all_classes, row);
+    finish(&t, faults);
+    return status;
+}
