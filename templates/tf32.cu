@@ -15,8 +15,7 @@
 // that the rests have gained. So JG_MODE_3XTF32 has them begin anew in each step, and adds up the steps with rounding to nearest.
 // Step number t belongs to slice t mod JG_SLICES; the slices' sums are added in their order.
 
-#define WARPS ((JG_BM / JG_WM) * WARPS_N)  // of a slice
-#define THREADS (JG_SLICES * WARPS * 32)
+#define THREADS WARP_THREADS
 #define STEPS (JG_BK / 8 / JG_SLICES)  // of a stage, for each slice
 #define CHUNKS (JG_BK / 4)             // of a k-major row
 #define A_KMAJOR (JG_TRANS_A == 0)
@@ -318,43 +317,6 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
     }
 }
 
-#if JG_SLICES > 1
-// Adds up the slices' sums and writes them to C, 16 rows at a time as write_back does; each slice sees to a share of the rows.
-__device__ __forceinline__ void write_back_slices(const jg_args &args, const output &out, const fragment_row (&sums)[FRAGS_M],
-                                                  u32 row0, u32 column0, u32 slab, u32 slice, u32 lane)
-{
-    const bool plain = PLAIN_EPILOGUE;
-#pragma unroll UNROLL_LONG
-    for (u32 i = 0; i < FRAGS_M; i++) {
-        fragment_row turn;
-#pragma unroll
-        for (u32 x = 0; x < FRAGS_M; x++)
-#pragma unroll
-            for (u32 j = 0; j < FRAGS_N * 4; j++)
-                if (x == i) turn[j / 4][j % 4] = sums[x][j / 4][j % 4];
-        __syncthreads();  // where the slab lies, others may still read tiles, or the rows before
-        store_slab(slab + slice * WARPS * SLAB_BYTES, turn, lane);
-        __syncthreads();
-#pragma unroll 1
-        for (u32 quad = slice * 32 + lane; quad < 16 * JG_WN / 4; quad += JG_SLICES * 32) {
-            const u32 row = row0 + i * 16 + quad / (JG_WN / 4), column = quad % (JG_WN / 4) * 4;
-            const u32 at = slab + (quad / (JG_WN / 4) * SLAB_ROW + column) * 4;
-            float v[4], more[4];
-            load_slab(v, at);
-#pragma unroll
-            for (u32 s = 1; s < JG_SLICES; s++) {
-                load_slab(more, at + s * WARPS * SLAB_BYTES);
-#pragma unroll
-                for (int x = 0; x < 4; x++) v[x] = __fadd_rn(v[x], more[x]);
-            }
-            if (row >= DIM_M) continue;
-            if (plain) store_plain(args, out, row, column0 + column, v);
-            else store_fused(args, out, row, column0 + column, v);
-        }
-    }
-}
-#endif
-
 // Computes the tile of block `block` of one item.
 __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u32 item, u8 *buffer)
 {
@@ -362,7 +324,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     u32 tile_m, tile_n;
     tile_of_block(args, block, tile_m, tile_n);
     const u32 m0 = tile_m * JG_BM, n0 = tile_n * JG_BN;
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32 % WARPS, slice = threadIdx.x / 32 / WARPS;
+    const u32 lane = threadIdx.x & 31, warp = place_of_warp(), slice = slice_of_warp();
     const u32 warp_m = warp / WARPS_N * JG_WM, warp_n = warp % WARPS_N * JG_WN;
     const float *a = (const float *)args.a + args.stride_a * item, *b = (const float *)args.b + args.stride_b * item;
 
@@ -414,11 +376,5 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const bool numbers = JG_MODE == JG_MODE_TF32 ? alarm == alarm : fabsf(alarm) < __uint_as_float(INFINITY_BITS);
         if (__any_sync(0xffffffffu, !numbers)) multiply_any(args, sums, a, b, m0 + warp_m, n0 + warp_n, slice, lane);
     }
-    const output out = output_of_item(args, item);
-    const u32 slab = shared + warp * SLAB_BYTES;
-#if JG_SLICES > 1
-    write_back_slices(args, out, sums, m0 + warp_m, n0 + warp_n, slab, slice, lane);
-#else
-    write_back(args, out, sums, m0 + warp_m, n0 + warp_n, slab, lane);
-#endif
+    write_back(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + threadIdx.x / 32 * SLAB_BYTES, lane);
 }
