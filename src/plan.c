@@ -185,25 +185,18 @@ static void walk(const problem *p, access_widths access, jg_form form, const lim
 {
     const arch *a = l->arch;
     const int family = family_of(p, a);
-    int smallest_shared = l->shared_per_sm;
     unsigned needed;
     plan c;
     memset(&c, 0, sizeof c);
     c.access = access;
     c.spec = candidate_spec(p, access, form, a, &needed);
     for (const arch_tile *row = tiles_of(family, a); row && row->tile.m; row++) {
-        if ((row->flags & needed) != needed) continue;
-        c.spec.tile = tile_for(family, p, row);
-        int shared = kernel_shared_bytes(&c.spec);
-        if (shared < smallest_shared) smallest_shared = shared;
-    }
-    for (const arch_tile *row = tiles_of(family, a); row && row->tile.m; row++) {
         if ((row->flags & needed) != needed || (slices && row->tile.slices != slices)) continue;
         char reason[160];
         reason[0] = '?';
         c.spec.tile = tile_for(family, p, row);
         plan_complete(p, l, &c);
-        if (plan_is_legal(p, l, &c, smallest_shared, reason, with_reasons ? sizeof reason : 0)) reason[0] = 0;
+        if (plan_is_legal(p, l, &c, reason, with_reasons ? sizeof reason : 0)) reason[0] = 0;
         visit(user, &c, reason);
     }
 }
@@ -215,14 +208,17 @@ void plan_each(const problem *p, access_widths access, jg_form form, const limit
 
 /* --- the numeric class --- */
 
-/* Sums of `slices` slices are a class of their own only where generic kernels make them too, with whatever access. */
-static int class_exists(int family, const arch_tile *rows, int slices)
+/* The numbers of slices that make a class, a bit each: only those that generic kernels have too, with whatever access. */
+static uint64_t classes_of(int family, const arch_tile *rows)
 {
-    const unsigned needed = family == FAMILY_MMA ? TILE_GENERIC | TILE_GENERIC_GATHER : TILE_GENERIC;
-    unsigned flags = 0;
-    for (const arch_tile *row = rows; row->tile.m; row++)
-        if (row->tile.slices == slices) flags |= row->flags;
-    return (flags & needed) == needed;
+    uint64_t copying = 0, realigning = 0, gathering = 0;
+    for (const arch_tile *row = rows; row->tile.m; row++) {
+        const uint64_t bit = (uint64_t)1 << row->tile.slices;
+        if (row->flags & TILE_GENERIC) copying |= bit;
+        if (row->flags & TILE_GENERIC_REALIGN) realigning |= bit;
+        if (row->flags & TILE_GENERIC_GATHER) gathering |= bit;
+    }
+    return family == FAMILY_MMA ? copying & realigning & gathering : copying;
 }
 
 /* What stands for all sizes between two powers of two. */
@@ -234,15 +230,15 @@ static int64_t middle_size(int64_t size)
 }
 
 typedef struct class_choice {
-    const arch *arch;
+    uint64_t classes;
     double cost;
-    int family, slices;
+    int slices;
 } class_choice;
 
 static void keep_class(void *user, const plan *c, const char *reason)
 {
     class_choice *ch = user;
-    if (reason[0] || (ch->slices && c->cost >= ch->cost) || !class_exists(ch->family, tiles_of(ch->family, ch->arch), c->spec.tile.slices)) return;
+    if (reason[0] || (ch->slices && c->cost >= ch->cost) || !(ch->classes >> c->spec.tile.slices & 1)) return;
     ch->cost = c->cost;
     ch->slices = c->spec.tile.slices;
 }
@@ -250,9 +246,11 @@ static void keep_class(void *user, const plan *c, const char *reason)
 int plan_slices(const problem *p, const limits *l)
 {
     const access_widths any = {16, 16, 1};
-    class_choice ch = {.arch = l->arch, .family = family_of(p, l->arch)};
+    const int family = family_of(p, l->arch);
+    const arch_tile *rows = tiles_of(family, l->arch);
+    if (problem_multiply_type(p) == JG_S8 || !rows) return 0;
+    class_choice ch = {.classes = classes_of(family, rows)};
     problem q = *p;
-    if (problem_multiply_type(p) == JG_S8) return 0;
     q.m = middle_size(p->m);
     q.n = middle_size(p->n);
     q.k = middle_size(p->k);
@@ -384,7 +382,7 @@ void plan_generic_set(const plan_class *what, const limits *l, void (*visit)(voi
             char reason[160];
             c.spec.grouped = what->grouped;
             plan_complete(&p, l, &c);
-            if (plan_is_legal(&p, l, &c, c.shared_bytes, reason, sizeof reason)) visit(user, &c.spec);
+            if (plan_is_legal(&p, l, &c, reason, sizeof reason)) visit(user, &c.spec);
         }
     }
 }

@@ -57,9 +57,8 @@ void plan_each(const problem *p, access_widths access, jg_form form, const limit
 /* Fills in what follows from candidate->spec and the problem: grid, resources, occupancy, cost. */
 void plan_complete(const problem *p, const limits *limits, plan *candidate);
 
-/* Checks the legality rules one by one; on failure writes the first broken one's reason, if size is not 0, and returns 0.
- * smallest_shared: the least shared memory any candidate needs (for the occupancy rule). */
-int plan_is_legal(const problem *p, const limits *limits, const plan *candidate, int smallest_shared, char *reason, size_t size);
+/* Checks the legality rules one by one; on failure writes the first broken one's reason, if size is not 0, and returns 0. */
+int plan_is_legal(const problem *p, const limits *limits, const plan *candidate, char *reason, size_t size);
 
 /* Blocks of this shape that fit an SM at once; *by_shared: the same if only shared memory counted. */
 int plan_occupancy(const limits *limits, int threads, int registers, int shared_bytes, int *by_shared);

@@ -1,12 +1,33 @@
-/* What a candidate is estimated to cost. The model knows three things: how fast a tile can multiply, how many blocks run at
- * once, and that a k step cannot be faster than memory answers. */
+/* What a candidate is estimated to cost, in clocks of an SM.
+ *
+ * A block fills its stages, then walks along k, stage by stage, then writes back. Blocks run in waves; those of a wave share
+ * their SM. What a stage takes is near the greatest of what five things take: multiplying, moving the operands through shared
+ * memory, bringing them from L2, the wait for the stage before the last, and what no other block hides: the barrier and the
+ * chain of a warp's instructions. The norm of order four stands for "near the greatest".
+ *
+ * The constants of each family are fitted by least squares to what jitgemm-bench plans measured of all tiles on an H200: the
+ * suites common16, poison, skinny, layers and large. src/NOTES-speed.md has the figures. */
 #include "plan.h"
 
-/* Model constants, in clocks: rough figures of an Ampere-class SM, to be replaced by tuning. */
-#define CLOCKS_MEMORY 500.0  /* from asking for global memory to having it */
-#define CLOCKS_BLOCK 800.0   /* start of a block, first loads, writing back */
-#define WARPS_TO_FILL 8.0    /* warps an SM needs to hide its arithmetic latency */
+#include <math.h>
+
+typedef struct family_speed {
+    double launch;          /* clocks before and after all blocks */
+    double fill;            /* before a block's first stage is there */
+    double multiply, shared, l2; /* factors of what an SM could do at best */
+    double stage, step, fragment; /* clocks of a stage, of each of a warp's steps of k in it, of each fragment in a step */
+    double memory;          /* from asking L2 to having */
+    double finish, out, slice; /* writing back: clocks, a factor of the traffic of the sums, clocks for each slice */
+} family_speed;
+
+static const family_speed speeds[LAST_FAMILY + 1] = {
+    [FAMILY_SIMT] = {1495, 22.2, 1.54, 1.45, 1.33, 357, 0.194, 1.07, 1250, 19.4, 4.97, 85.2},
+    [FAMILY_MMA] = {2297, 5.83, 1.49, 0.193, 0.89, 299, 57.3, 0.271, 1340, 5.29, 1.42, 112},
+    [FAMILY_TF32] = {2138, 35.2, 2.38, 1.45, 0.527, 572, 3.73, 8.01, 1250, 30.4, 5.26, 10.7},
+};
+
 #define SHARED_BYTES_PER_CLOCK 128.0
+#define L2_BYTES_PER_CLOCK 30.0 /* an SM's part, when all of them read */
 #define MAX_GRID_Y 65535
 
 int plan_occupancy(const limits *l, int threads, int registers, int shared_bytes, int *by_shared)
@@ -25,20 +46,6 @@ int plan_occupancy(const limits *l, int threads, int registers, int shared_bytes
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
-}
-
-/* Multiply-adds a clock that the tile allows an SM full of warps. */
-static double tile_rate(const kernel_spec *s, const arch *a)
-{
-    const double wm = s->tile.warp_m, wn = s->tile.warp_n;
-    const double ratio = wm * wn / (wm + wn);
-    if (s->family == FAMILY_SIMT) return 1.0 / (1.0 / a->fma_per_clock + 1.0 / (a->fma_per_clock * ratio));
-    /* By the size of an element, against the table's 16 bits; of 3xtf32 three products are made. */
-    const jg_type type = kernel_multiply_type(s);
-    const double bytes = s->family == FAMILY_TF32 ? 4 : type == JG_S8 ? 1 : 2;
-    const double products = (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 1;
-    const double by_shared = ratio * SHARED_BYTES_PER_CLOCK / bytes;
-    return 1.0 / (products * bytes / 2 / a->mma_per_clock + 0.5 / by_shared);
 }
 
 static int64_t power_of_two_from(int64_t size)
@@ -65,19 +72,77 @@ static int64_t count_tiles(const problem *p, const tile *t)
     return ceil_div(p->m, t->m) * ceil_div(p->n, t->n);
 }
 
+/* Bytes of an element in shared memory. */
+static double element_bytes(const kernel_spec *s)
+{
+    return s->family != FAMILY_MMA ? 4 : kernel_multiply_type(s) == JG_S8 ? 1 : 2;
+}
+
+/* Multiply-adds that an SM does in a clock, of these types: tensor cores by the size of an element, against the table's 16 bits;
+ * of 3xtf32 three products are made. */
+static double multiply_rate(const kernel_spec *s, const arch *a)
+{
+    if (s->family == FAMILY_SIMT) return a->fma_per_clock;
+    return a->mma_per_clock * 2 / element_bytes(s) / ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 1);
+}
+
+/* k of one step, and fragments, or elements, that a warp, or a thread, multiplies in it. */
+static double step_k(const kernel_spec *s)
+{
+    return s->family == FAMILY_SIMT ? 1 : s->family == FAMILY_TF32 ? 8 : kernel_multiply_type(s) == JG_S8 ? 32 : 16;
+}
+
+static double fragments(const kernel_spec *s)
+{
+    const double area = (double)s->tile.warp_m * s->tile.warp_n;
+    return s->family == FAMILY_SIMT ? area : area / (16 * 8);
+}
+
+/* Clocks that the loads of a stage's operands from shared memory take. Of simt, 16 bytes a thread in two parts of a warp. */
+static double load_clocks(const plan *c)
+{
+    const tile *t = &c->spec.tile;
+    const double edge = t->warp_m + t->warp_n;
+    if (c->spec.family == FAMILY_SIMT) return c->threads / 32.0 / t->slices * t->k * edge / 2;
+    return (double)(t->m / t->warp_m) * (t->n / t->warp_n) * edge * t->k * element_bytes(&c->spec) / SHARED_BYTES_PER_CLOCK;
+}
+
+static double fourth_power(double x)
+{
+    return x * x * (x * x);
+}
+
+/* What one stage takes on an SM with so many blocks. */
+static double stage_clocks(const plan *c, const arch *a, double blocks)
+{
+    const tile *t = &c->spec.tile;
+    const family_speed *v = &speeds[c->spec.family];
+    const double bytes = (double)(t->m + t->n) * t->k * element_bytes(&c->spec);
+    const double multiply = v->multiply * blocks * t->m * t->n * t->k / multiply_rate(&c->spec, a);
+    const double shared = v->shared * blocks * (load_clocks(c) + bytes / SHARED_BYTES_PER_CLOCK);
+    const double l2 = v->l2 * blocks * bytes / L2_BYTES_PER_CLOCK;
+    const double chain = v->stage + t->k / (step_k(&c->spec) * t->slices) * (v->step + v->fragment * fragments(&c->spec));
+    const double memory = v->memory / (t->stages - 1);
+    return sqrt(sqrt(fourth_power(multiply) + fourth_power(shared) + fourth_power(l2) + fourth_power(chain) + fourth_power(memory)));
+}
+
+static double wave_clocks(const plan *c, const arch *a, double blocks, double stages)
+{
+    const tile *t = &c->spec.tile;
+    const family_speed *v = &speeds[c->spec.family];
+    const double sums = blocks * t->m * t->n * (1 + t->slices) * 4 / SHARED_BYTES_PER_CLOCK;
+    return v->fill + stages * stage_clocks(c, a, blocks) + v->finish + v->out * sums + v->slice * t->slices;
+}
+
 static double price(const problem *p, const limits *l, const plan *c)
 {
     const tile *t = &c->spec.tile;
-    const double blocks = (double)count_tiles(p, t) * (double)p->batch;
-    const double steps = (double)ceil_div(p->k, t->k);
-    double resident = blocks / l->sm_count;
-    resident = resident < 1 ? 1 : resident > c->blocks_per_sm ? c->blocks_per_sm : (double)ceil_div((int64_t)blocks, l->sm_count);
-    const double rounds = (double)ceil_div((int64_t)blocks, (int64_t)resident * l->sm_count);
-    double filled = resident * c->threads / 32 / WARPS_TO_FILL;
-    if (filled > 1) filled = 1;
-    const double multiply = resident * steps * t->m * t->n * t->k / (tile_rate(&c->spec, l->arch) * filled);
-    const double wait = steps * CLOCKS_MEMORY / (t->stages > 1 ? t->stages - 1 : 1);
-    return rounds * ((multiply > wait ? multiply : wait) + CLOCKS_BLOCK);
+    const double blocks = (double)count_tiles(p, t) * (double)p->batch, stages = (double)ceil_div(p->k, t->k);
+    const double wave = (double)c->blocks_per_sm * l->sm_count, whole = floor(blocks / wave), rest = blocks - whole * wave;
+    double clocks = speeds[c->spec.family].launch;
+    if (whole > 0) clocks += whole * wave_clocks(c, l->arch, c->blocks_per_sm, stages);
+    if (rest > 0) clocks += wave_clocks(c, l->arch, ceil(rest / l->sm_count), stages);
+    return clocks;
 }
 
 void plan_complete(const problem *p, const limits *l, plan *c)

@@ -14,7 +14,6 @@ typedef struct situation {
     const problem *p;
     const limits *l;
     const plan *c;
-    int smallest_shared;
     char *reason;
     size_t size;
 } situation;
@@ -90,16 +89,13 @@ static int shared_memory_fits(const situation *s)
     return 1;
 }
 
-static int shared_memory_leaves_no_sm_idle(const situation *s)
+static int shared_memory_leaves_no_scheduler_idle(const situation *s)
 {
-    int by_shared, small_by_shared;
+    int by_shared;
     const int warps = (s->c->threads + 31) / 32;
     plan_occupancy(s->l, s->c->threads, s->c->registers, s->c->shared_bytes, &by_shared);
-    if (by_shared * warps >= SCHEDULERS) return 1;
-    plan_occupancy(s->l, s->c->threads, s->c->registers, s->smallest_shared, &small_by_shared);
-    if (small_by_shared * warps >= SCHEDULERS)
-        REFUSE("%d bytes of shared memory leave %d warps an SM, a smaller tile %d", s->c->shared_bytes, by_shared * warps,
-               small_by_shared * warps);
+    if (by_shared * warps < SCHEDULERS)
+        REFUSE("%d bytes of shared memory leave %d warps an SM, fewer than it has schedulers", s->c->shared_bytes, by_shared * warps);
     return 1;
 }
 
@@ -115,13 +111,13 @@ static int grid_fits(const situation *s)
     return 1;
 }
 
-int plan_is_legal(const problem *p, const limits *l, const plan *c, int smallest_shared, char *reason, size_t size)
+int plan_is_legal(const problem *p, const limits *l, const plan *c, char *reason, size_t size)
 {
     static int (*const rules[])(const situation *) = {
         family_exists, tile_divides, slices_keep_order, thread_tile_fits_type, threads_fit,
-        registers_fit, shared_memory_fits, shared_memory_leaves_no_sm_idle, a_block_fits, grid_fits,
+        registers_fit, shared_memory_fits, shared_memory_leaves_no_scheduler_idle, a_block_fits, grid_fits,
     };
-    const situation s = {p, l, c, smallest_shared, reason, size};
+    const situation s = {p, l, c, reason, size};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (!rules[i](&s)) return 0;
     return 1;

@@ -70,8 +70,17 @@ jg_status problem_resolve_types(const jg_problem *in, problem *p);
 jg_status problem_check_math(const problem *p);
 
 /* The type that A and B are multiplied in: f32, f16, bf16 or s8 (which stands for all integers of up to 8 bits). */
-jg_type problem_multiply_type(const problem *p);
-jg_type type_multiplied(jg_type a, jg_type b);
+static inline jg_type type_multiplied(jg_type a, jg_type b)
+{
+    const unsigned integers = 1u << JG_S8 | 1u << JG_U8 | 1u << JG_S4;
+    if (a == JG_F32) return JG_F32;
+    if (integers >> a & integers >> b & 1) return JG_S8;
+    return a == JG_BF16 || b == JG_BF16 ? JG_BF16 : JG_F16;
+}
+static inline jg_type problem_multiply_type(const problem *p)
+{
+    return type_multiplied((jg_type)p->type_a, (jg_type)p->type_b);
+}
 /* Nonzero if an operand (type_a or type_b) is the weights of the other, which is f16 or bf16. */
 int problem_is_weights(const problem *p, int operand_b);
 /* Bytes of the smallest element of A, B and C. */

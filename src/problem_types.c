@@ -75,18 +75,6 @@ size_t problem_smallest_element(const problem *p)
     return least < c ? least : c;
 }
 
-jg_type type_multiplied(jg_type a, jg_type b)
-{
-    if (a == JG_F32) return JG_F32;
-    if (type_is_integer(a) && type_is_integer(b)) return JG_S8;
-    return a == JG_BF16 || b == JG_BF16 ? JG_BF16 : JG_F16;
-}
-
-jg_type problem_multiply_type(const problem *p)
-{
-    return type_multiplied((jg_type)p->type_a, (jg_type)p->type_b);
-}
-
 jg_type type_default_result(jg_type a, jg_type b)
 {
     if (a == JG_F32 || is_half(a)) return a;

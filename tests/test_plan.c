@@ -61,7 +61,7 @@ static void expect_refusal(const problem *p, const limits *l, plan c, const char
 {
     char reason[160] = "";
     plan_complete(p, l, &c);
-    assert_false(plan_is_legal(p, l, &c, 16384, reason, sizeof reason));
+    assert_false(plan_is_legal(p, l, &c, reason, sizeof reason));
     if (!strstr(reason, word)) fail_msg("\"%s\" does not say \"%s\"", reason, word);
 }
 
@@ -72,7 +72,7 @@ static void test_legality_rules(void **state)
     const limits orin = of(87), turing = of(75), ada = of(89);
     char reason[160] = "";
     plan c = legal_plan(&p, &orin);
-    assert_true(plan_is_legal(&p, &orin, &c, 16384, reason, sizeof reason));
+    assert_true(plan_is_legal(&p, &orin, &c, reason, sizeof reason));
     assert_string_equal(reason, "");
 
     plan bad = legal_plan(&p, &turing);
@@ -90,11 +90,11 @@ static void test_legality_rules(void **state)
     bad = c, bad.spec.tile = (tile){128, 128, 64, 64, 32, 4, 1};
     expect_refusal(&p, &ada, bad, "shared memory");
     bad = c, bad.spec.tile = (tile){64, 64, 64, 64, 32, 9, 1}; /* two warps in all of the shared memory */
-    expect_refusal(&p, &orin, bad, "a smaller tile");
+    expect_refusal(&p, &orin, bad, "schedulers");
     bad = c, bad.spec.family = FAMILY_SIMT, bad.spec.tile = (tile){128, 128, 8, 8, 8, 2, 1};
     expect_refusal(&p, &orin, bad, "narrow types");
     bad = c, bad.spec.type_a = bad.spec.type_b = JG_S8; /* of bytes a step is 32 */
-    assert_true(plan_is_legal(&p, &orin, &c, 16384, reason, sizeof reason));
+    assert_true(plan_is_legal(&p, &orin, &c, reason, sizeof reason));
     bad.spec.tile.k = 48;
     expect_refusal(&p, &orin, bad, "16x16x32");
     bad = c, bad.spec.family = FAMILY_TF32, bad.spec.type_a = bad.spec.type_b = JG_F32,
@@ -114,7 +114,7 @@ static void test_legality_rules(void **state)
     expect_refusal(&p, &orin, bad, "narrow types on CUDA cores");
     bad.spec.type_a = bad.spec.type_b = JG_F32;
     plan_complete(&p, &orin, &bad);
-    assert_true(plan_is_legal(&p, &orin, &bad, 16384, reason, sizeof reason));
+    assert_true(plan_is_legal(&p, &orin, &bad, reason, sizeof reason));
     bad.spec.math = JG_MATH_STRICT | JG_MATH_FLUSH;
     expect_refusal(&p, &orin, bad, "strict");
     problem huge = p;
