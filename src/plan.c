@@ -221,9 +221,10 @@ static uint64_t classes_of(int family, const arch_tile *rows)
     return family == FAMILY_MMA ? copying & realigning & gathering : copying;
 }
 
-/* What stands for all sizes between two powers of two. */
-static int64_t middle_size(int64_t size)
+/* A size, or what stands for all sizes of a dynamic dimension between two powers of two. */
+static int64_t class_size(int64_t size, int is_dynamic)
 {
+    if (!is_dynamic) return size;
     int64_t power = 1;
     while (power < size) power *= 2;
     return power < 4 ? power : power / 4 * 3;
@@ -251,9 +252,9 @@ int plan_slices(const problem *p, const limits *l)
     if (problem_multiply_type(p) == JG_S8 || !rows) return 0;
     class_choice ch = {.classes = classes_of(family, rows)};
     problem q = *p;
-    q.m = middle_size(p->m);
-    q.n = middle_size(p->n);
-    q.k = middle_size(p->k);
+    q.m = class_size(p->m, p->dynamic & JG_DYNAMIC_M);
+    q.n = class_size(p->n, p->dynamic & JG_DYNAMIC_N);
+    q.k = class_size(p->k, p->dynamic & JG_DYNAMIC_K);
     q.batch = 1;
     q.dynamic = 0;
     walk(&q, any, JG_FORM_SPECIALISED, l, 0, 0, keep_class, &ch);

@@ -39,8 +39,8 @@ jg_status plan_choose(const problem *p, access_widths access, jg_form form, cons
 jg_status plan_choose_both(const problem *p, access_widths access, const limits *limits, plan *own, plan *generic, int *has_generic);
 
 /* Among how many slices of a block a problem's k is dealt out, which fixes the order in which it is summed: a matter of the problem
- * and the device alone, not of access, form or batch. It goes by sizes as rough as powers of two, so that one that changes mostly
- * keeps its own. 0: any, as sums of integers are exact. */
+ * and the device alone, not of access, form or batch. A dynamic dimension keeps it between two powers of two. 0: any, as sums of
+ * integers are exact. */
 int plan_slices(const problem *p, const limits *limits);
 
 /* How many times as fast as the generic kernel the problem's own is estimated to be, from their plans; 1 if `own` is generic

@@ -176,7 +176,7 @@ static void copy_layout(const jg_problem *in, problem *p)
     p->op_b = (uint8_t)in->op_b;
     p->form = (uint8_t)in->form;
     /* To a generic kernel every dimension is one that changes. */
-    p->dynamic = in->form == JG_FORM_GENERIC ? 0 : (uint8_t)in->dynamic;
+    p->dynamic = (uint8_t)in->dynamic;
 }
 
 /* The promise holds for all three pointers. Each is aligned to its own element anyway, so the promise is never below

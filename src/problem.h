@@ -19,7 +19,7 @@ typedef struct problem {
     uint8_t form;                   /* jg_form */
     uint8_t swapped;                /* the caller's A is our B and the other way round */
     uint8_t align_bytes;            /* promised alignment, 1 to 16; never below the element size */
-    uint8_t dynamic;                /* JG_DYNAMIC_ flags, M and N changed places where swapped; 0 in generic form */
+    uint8_t dynamic;                /* JG_DYNAMIC_ flags, M and N changed places where swapped */
     uint8_t math;                   /* a JG_MATH_ mode and flags */
     uint8_t epilogue;               /* JG_EPILOGUE_ flags, M and N changed places where swapped */
     uint8_t activation;             /* jg_activation */

@@ -75,7 +75,7 @@ static const struct {
     {"8x9x7:col:dyn=m", {.m = 8, .n = 9, .k = 7, .order = JG_COL_MAJOR, .dynamic = JG_DYNAMIC_M}, NULL}, /* the caller's own m */
     {"8x9x7:col:dyn=nk", {.m = 8, .n = 9, .k = 7, .order = JG_COL_MAJOR, .dynamic = JG_DYNAMIC_N | JG_DYNAMIC_K}, NULL},
     {"8:specialised:dyn=k", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_SPECIALISED, .dynamic = JG_DYNAMIC_K}, NULL},
-    {"8:generic:dyn=k", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_GENERIC, .dynamic = JG_DYNAMIC_K}, "8:generic"},
+    {"8:generic:dyn=k", {.m = 8, .n = 8, .k = 8, .form = JG_FORM_GENERIC, .dynamic = JG_DYNAMIC_K}, NULL},
     /* Dense strides are filled in, of the leading dimensions where given; others and sharing are written out. */
     {"2x3x5x4", {.m = 2, .n = 3, .k = 5, .batch = 4, .stride_a = 10, .stride_b = 15, .stride_c = 6}, NULL},
     {"2x3x5x4:lda=8:ldc=4",
