@@ -21,10 +21,8 @@
 #define STAGE_ELEMENTS (JG_BK * (ROW_A + ROW_B))
 #define STEPS (JG_BK / JG_SLICES)  // of k, of a slice in a stage
 
-// Of these, so many are unrolled: all of a stage, so that copies and multiply-adds are one stretch of code, unless that takes too
-// long to compile.
-#define UNROLLED 512  // multiply-adds
-#define UNROLL (JG_WM * JG_WN * STEPS <= UNROLLED ? STEPS : UNROLLED / (JG_WM * JG_WN))
+// Of these, so many are unrolled: all of a stage, as a rule, so that copies and multiply-adds are one stretch of code.
+#define UNROLL (STEPS <= 8 ? STEPS : 8)
 
 #if STEPS % UNROLL != 0 || UNROLL % 2 != 0
 #error "fragments of two k take turns, so a slice has an even number of k in a stage"
@@ -92,14 +90,14 @@ struct copies {
     }
 };
 
-// Eight threads along k and four along mn fill 32 banks from whole sectors.
-#define LANES_K (JG_BK % 8 == 0 ? 8 : 4)
+// Eight threads along k and four along mn fill 32 banks from whole sectors; more along k where a short tile would leave threads idle.
+#define LANES_K(MN) (THREADS > 8 * MN && JG_BK * MN % THREADS == 0 && THREADS % MN == 0 ? THREADS / MN : JG_BK % 8 == 0 ? 8 : 4)
 
 // For one operand, calls `copies` that fit it. k_contiguous: neighbours along k are neighbours in memory. quads: rows along k begin
 // at multiples of 16 bytes.
 #define WITH_COPIES(MN, ROW, k_contiguous, quads, edge, call)                                              \
     do {                                                                                                   \
-        if (k_contiguous) copies<MN, ROW, true, 1, LANES_K, edge>::call;                                   \
+        if (k_contiguous) copies<MN, ROW, true, 1, LANES_K(MN), edge>::call;                                   \
         else if (quads) copies<MN, ROW, false, 4, MN / 4 < THREADS ? MN / 4 : THREADS, edge>::call;        \
         else copies<MN, ROW, false, 1, MN < THREADS ? MN : THREADS, edge>::call;                           \
     } while (0)
