@@ -53,8 +53,9 @@ struct share {
     int mn_left, k_left;
 };
 
-// The copies of a tile of MN x JG_BK elements into rows along k, ROW apart: WIDTH neighbours in memory at a time, LANES neighbouring
-// threads in a row of it. What depends on the thread is worked out once: copies run between multiply-adds and must cost little.
+// The copies of a tile of MN x JG_BK elements into rows along k, ROW apart: WIDTH neighbours in memory at a time, LANES
+// neighbouring threads in a row of it. What depends on the thread is worked out once: copies run between multiply-adds and must
+// cost little.
 template <int MN, int ROW, bool K_CONTIGUOUS, int WIDTH, int LANES, bool EDGE_MN>
 struct copies {
     static const int INNER = K_CONTIGUOUS ? JG_BK : MN, OUTER = K_CONTIGUOUS ? MN : JG_BK;
@@ -90,21 +91,24 @@ struct copies {
     }
 };
 
-// Eight threads along k and four along mn fill 32 banks from whole sectors; more along k where a short tile would leave threads idle.
+// Eight threads along k and four along mn fill 32 banks from whole sectors; more along k where a short tile would leave threads
+// idle.
 #define LANES_K(MN) (THREADS > 8 * MN && JG_BK * MN % THREADS == 0 && THREADS % MN == 0 ? THREADS / MN : JG_BK % 8 == 0 ? 8 : 4)
 
-// For one operand, calls `copies` that fit it. k_contiguous: neighbours along k are neighbours in memory. quads: rows along k begin
-// at multiples of 16 bytes.
-#define WITH_COPIES(MN, ROW, k_contiguous, quads, edge, call)                                              \
-    do {                                                                                                   \
-        if (k_contiguous) copies<MN, ROW, true, 1, LANES_K(MN), edge>::call;                                   \
-        else if (quads) copies<MN, ROW, false, 4, MN / 4 < THREADS ? MN / 4 : THREADS, edge>::call;        \
-        else copies<MN, ROW, false, 1, MN < THREADS ? MN : THREADS, edge>::call;                           \
+// For one operand, calls `copies` that fit it. k_contiguous: neighbours along k are neighbours in memory. quads: rows along k
+// begin at multiples of 16 bytes.
+#define WITH_COPIES(MN, ROW, k_contiguous, quads, edge, call)                                       \
+    do {                                                                                            \
+        if (k_contiguous) copies<MN, ROW, true, 1, LANES_K(MN), edge>::call;                        \
+        else if (quads) copies<MN, ROW, false, 4, MN / 4 < THREADS ? MN / 4 : THREADS, edge>::call; \
+        else copies<MN, ROW, false, 1, MN < THREADS ? MN : THREADS, edge>::call;                    \
     } while (0)
 
-// A kernel that does not know which of them would hold them all, once for each part.
+// So many parts a stage's copies are dealt out in, among its first steps: a burst would keep reads of shared memory waiting, but
+// ptxas puts three empty reads before each part. A kernel that does not know which copies fit would hold them all in each
+// part.
 #if defined(JG_TRANS_A) && defined(JG_VEC_A)
-#define PARTS (UNROLL == STEPS && STEPS > 2 ? 2 : 1)
+#define PARTS (UNROLL != STEPS || STEPS < 4 ? 1 : STEPS < 8 || (JG_VEC_A == 16 && JG_VEC_B == 16) ? 2 : 4)
 #else
 #define PARTS 1
 #endif
@@ -208,8 +212,8 @@ static const int UNROLL_QUADS = 1;
 // Four sums to shared memory, in one store whatever the compiler knows of the address.
 __device__ __forceinline__ void put_quad(u32 shared, const sum_t *x)
 {
-    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(bits_of(x[0])), "r"(bits_of(x[1])), "r"(bits_of(x[2])),
-                 "r"(bits_of(x[3])) : "memory");
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(bits_of(x[0])), "r"(bits_of(x[1])),
+                 "r"(bits_of(x[2])), "r"(bits_of(x[3])) : "memory");
 }
 
 // Adds up the slices and stores C, by as many rows of the tile as one group of four a thread makes: each slice puts its sums into
@@ -270,8 +274,10 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const int last_slot = (JG_STAGES - 1) * STAGE_ELEMENTS;
 #if COPIES
         const u32 address = (u32)__cvta_generic_to_shared(shared);
-        share share_a = {(const float *)a + (TRANS_A ? (i64)m0 : m0 * LDA), address, 0, (int)(DIM_M - m0), (int)DIM_K};
-        share share_b = {(const float *)b + (TRANS_B ? n0 * LDB : (i64)n0), address + JG_BK * ROW_A * 4, 0, (int)(DIM_N - n0), (int)DIM_K};
+        const float *const corner_a = (const float *)a + (TRANS_A ? (i64)m0 : m0 * LDA);
+        const float *const corner_b = (const float *)b + (TRANS_B ? n0 * LDB : (i64)n0);
+        share share_a = {corner_a, address, 0, (int)(DIM_M - m0), (int)DIM_K};
+        share share_b = {corner_b, address + JG_BK * ROW_A * 4, 0, (int)(DIM_N - n0), (int)DIM_K};
         WITH_COPIES(JG_BM, ROW_A, !TRANS_A, VECTOR_A, EDGE_M, aim(share_a, LDA));
         WITH_COPIES(JG_BN, ROW_B, TRANS_B, VECTOR_B, EDGE_N, aim(share_b, LDB));
         // Also of stages past the end, which are zeros: that costs less than to ask.
@@ -295,8 +301,9 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         values_t quads_a[QUADS_A], quads_b[QUADS_B];
         value_t *free_a = shared;
         auto begin_stage = [&](u32 stage, u32, u32) {
-            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, stage * JG_BK, DIM_M, DIM_K);
-            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, stage * JG_BK, DIM_N, DIM_K);
+            const u32 k0 = stage * JG_BK;
+            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
+            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);
         };
         auto end_stage = [&](int forward) {
             put<JG_BM, ROW_A>(free_a, quads_a, !TRANS_A);
@@ -338,6 +345,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                         row_b += forward - JG_BK * ROW_B;
                     }
                     read_fragment(f[(i + 1) % 2], row_a, row_b);
+                    // All parts come before the last step, with which the stage ends.
                     if (i < PARTS && step == 0) begin_stage(stage + JG_STAGES - 1, i, PARTS);
                     multiply(sums, f[i % 2]);
                 }
