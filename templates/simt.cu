@@ -21,8 +21,9 @@
 #define STAGE_ELEMENTS (JG_BK * (ROW_A + ROW_B))
 #define STEPS (JG_BK / JG_SLICES)  // of k, of a slice in a stage
 
-// Of these, so many are unrolled: all of a stage, as a rule, so that copies and multiply-adds are one stretch of code.
-#define UNROLL (STEPS <= 8 ? STEPS : 8)
+// Of these, so many are unrolled: all of a stage, as a rule, so that copies and multiply-adds are one stretch of code; of 1024
+// multiply-adds at most, which a compiler takes a while for.
+#define UNROLL (JG_WM * JG_WN * STEPS <= 1024 ? STEPS : 1024 / (JG_WM * JG_WN))
 
 #if STEPS % UNROLL != 0 || UNROLL % 2 != 0
 #error "fragments of two k take turns, so a slice has an even number of k in a stage"
