@@ -21,8 +21,9 @@
 #define STAGE_ELEMENTS (JG_BK * (ROW_A + ROW_B))
 #define STEPS (JG_BK / JG_SLICES)  // of k, of a slice in a stage
 
-// Of these, so many are unrolled, as a stage of 8 x 8 threads in full takes too long to compile.
-#define UNROLL (JG_WM * JG_WN * STEPS <= 256 ? STEPS : 256 / (JG_WM * JG_WN))
+// Of these, so many are unrolled: all of a stage, as a rule, so that copies and multiply-adds are one stretch of code; of 1024
+// multiply-adds at most, which a compiler takes a while for.
+#define UNROLL (JG_WM * JG_WN * STEPS <= 1024 ? STEPS : 1024 / (JG_WM * JG_WN))
 
 #if STEPS % UNROLL != 0 || UNROLL % 2 != 0
 #error "fragments of two k take turns, so a slice has an even number of k in a stage"
@@ -45,44 +46,79 @@ __device__ __forceinline__ void cp_async(u32 shared, const void *global, u32 val
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(valid_bytes) : "memory");
 }
 
-// Copies a tile of OUTER rows, INNER elements of each, WIDTH at a time, of which outer_left and inner_left exist in memory; the
-// rest is filled with zeros. LANES neighbouring threads share a row. TO_: elements in shared memory from one to the next.
-template <int WIDTH, int LANES, int INNER, int OUTER, int TO_INNER, int TO_OUTER>
-__device__ __forceinline__ void copy_tile(u32 shared, const float *global, i64 ld, int inner_left, int outer_left)
-{
-    const int rows = THREADS / LANES;  // at once
-    const u32 inner = threadIdx.x % LANES * WIDTH, outer = threadIdx.x / LANES;
-    shared += (inner * TO_INNER + outer * TO_OUTER) * 4;
-    global += outer * ld + inner;
-    inner_left -= (int)inner;
-    outer_left -= (int)outer;
+// A thread's share of an operand's copies of a stage: where its first element comes from, where that goes, and how many elements
+// exist from there on.
+struct share {
+    const float *global;
+    u32 shared, outer;
+    int mn_left, k_left;
+};
+
+// The copies of a tile of MN x JG_BK elements into rows along k, ROW apart: WIDTH neighbours in memory at a time, LANES
+// neighbouring threads in a row of it. What depends on the thread is worked out once: copies run between multiply-adds and must
+// cost little.
+template <int MN, int ROW, bool K_CONTIGUOUS, int WIDTH, int LANES, bool EDGE_MN>
+struct copies {
+    static const int INNER = K_CONTIGUOUS ? JG_BK : MN, OUTER = K_CONTIGUOUS ? MN : JG_BK;
+    static const int ROWS = THREADS / LANES;  // at once
+
+    __device__ __forceinline__ static void aim(share &s, i64 ld)
+    {
+        const u32 inner = threadIdx.x % LANES * WIDTH, outer = threadIdx.x / LANES;
+        s.shared += (K_CONTIGUOUS ? inner * ROW + outer : inner + outer * ROW) * 4;
+        s.global += outer * ld + inner;
+        s.outer = outer;
+        s.mn_left -= K_CONTIGUOUS ? outer : inner;
+        if (EDGE_K) s.k_left -= K_CONTIGUOUS ? inner : outer;
+    }
+
+    // One of `parts` parts of a stage's. What does not exist is filled with zeros.
+    __device__ __forceinline__ static void copy(const share &s, i64 ld, int part, int parts)
+    {
+        int n = 0;
 #pragma unroll
-    for (int y = 0; y < OUTER; y += rows) {
-        if (OUTER % rows != 0 && outer + y >= OUTER) break;
+        for (int y = 0; y < OUTER; y += ROWS) {
 #pragma unroll
-        for (int x = 0; x < INNER; x += LANES * WIDTH) {
-            const int have = y < outer_left ? inner_left - x : 0;
-            const u32 bytes = have <= 0 ? 0 : have < WIDTH ? have * 4 : WIDTH * 4;
-            cp_async<WIDTH * 4>(shared + (x * TO_INNER + y * TO_OUTER) * 4, global + y * ld + x, bytes);
+            for (int x = 0; x < INNER; x += LANES * WIDTH) {
+                if (n++ % parts != part) continue;
+                if (OUTER % ROWS != 0 && s.outer + y >= OUTER) continue;
+                const int mn = K_CONTIGUOUS ? y : x, k = K_CONTIGUOUS ? x : y;
+                const int have = EDGE_MN ? s.mn_left - mn : WIDTH;
+                u32 bytes = have <= 0 ? 0 : have < WIDTH ? have * 4 : WIDTH * 4;
+                if ((EDGE_K ? s.k_left - k : s.k_left) <= 0) bytes = 0;
+                cp_async<WIDTH * 4>(s.shared + (k * ROW + mn) * 4, s.global + y * ld + x, bytes);
+            }
         }
     }
-}
+};
 
-// One operand's part of a stage: MN x JG_BK elements from `global` on, of which mn_left x k_left exist, into rows along k.
-// k_contiguous: neighbours along k are neighbours in memory; then eight threads along k and four along mn fill 32 banks from
-// whole sectors. quads: rows along k begin at multiples of 16 bytes.
-template <int MN, int ROW>
-__device__ __forceinline__ void copy_operand(u32 shared, const float *global, i64 ld, bool k_contiguous, bool quads, int mn_left, int k_left)
-{
-    if (k_contiguous) copy_tile<1, JG_BK % 8 == 0 ? 8 : 4, JG_BK, MN, ROW, 1>(shared, global, ld, k_left, mn_left);
-    else if (quads) copy_tile<4, MN / 4 < THREADS ? MN / 4 : THREADS, MN, JG_BK, 1, ROW>(shared, global, ld, mn_left, k_left);
-    else copy_tile<1, MN < THREADS ? MN : THREADS, MN, JG_BK, 1, ROW>(shared, global, ld, mn_left, k_left);
-}
+// Eight threads along k and four along mn fill 32 banks from whole sectors; more along k where a short tile would leave threads
+// idle.
+#define LANES_K(MN) (THREADS > 8 * MN && JG_BK * MN % THREADS == 0 && THREADS % MN == 0 ? THREADS / MN : JG_BK % 8 == 0 ? 8 : 4)
+
+// For one operand, calls `copies` that fit it. k_contiguous: neighbours along k are neighbours in memory. quads: rows along k
+// begin at multiples of 16 bytes.
+#define WITH_COPIES(MN, ROW, k_contiguous, quads, edge, call)                                       \
+    do {                                                                                            \
+        if (k_contiguous) copies<MN, ROW, true, 1, LANES_K(MN), edge>::call;                        \
+        else if (quads) copies<MN, ROW, false, 4, MN / 4 < THREADS ? MN / 4 : THREADS, edge>::call; \
+        else copies<MN, ROW, false, 1, MN < THREADS ? MN : THREADS, edge>::call;                    \
+    } while (0)
+
+// So many parts a stage's copies are dealt out in, among its first steps: a burst would keep reads of shared memory waiting, but
+// ptxas puts three empty reads before each part. A kernel that does not know which copies fit would hold them all in each
+// part.
+#if defined(JG_TRANS_A) && defined(JG_VEC_A)
+#define PARTS (UNROLL != STEPS || STEPS < 4 ? 1 : STEPS < 8 || (JG_VEC_A == 16 && JG_VEC_B == 16) ? 2 : 4)
+#else
+#define PARTS 1
+#endif
 
 #else
 
 #define QUADS_A ((JG_BM * JG_BK / 4 + THREADS - 1) / THREADS)
 #define QUADS_B ((JG_BN * JG_BK / 4 + THREADS - 1) / THREADS)
+#define PARTS 1
 
 #endif
 
@@ -177,8 +213,8 @@ static const int UNROLL_QUADS = 1;
 // Four sums to shared memory, in one store whatever the compiler knows of the address.
 __device__ __forceinline__ void put_quad(u32 shared, const sum_t *x)
 {
-    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(bits_of(x[0])), "r"(bits_of(x[1])), "r"(bits_of(x[2])),
-                 "r"(bits_of(x[3])) : "memory");
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(shared), "r"(bits_of(x[0])), "r"(bits_of(x[1])),
+                 "r"(bits_of(x[2])), "r"(bits_of(x[3])) : "memory");
 }
 
 // Adds up the slices and stores C, by as many rows of the tile as one group of four a thread makes: each slice puts its sums into
@@ -236,85 +272,86 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
 
     if (args.alpha != 0.0f && DIM_K > 0) {
         const u32 whole = DIM_K / JG_BK;  // stages of JG_BK
-        const u32 stages = whole + (DIM_K % JG_BK != 0);
-        const u32 last_slot = (JG_STAGES - 1) * STAGE_ELEMENTS;
+        const int last_slot = (JG_STAGES - 1) * STAGE_ELEMENTS;
 #if COPIES
         const u32 address = (u32)__cvta_generic_to_shared(shared);
-        const float *next_a = (const float *)a + (TRANS_A ? (i64)m0 : m0 * LDA), *next_b = (const float *)b + (TRANS_B ? n0 * LDB : (i64)n0);
-        // What exists from the tile's corner on; where tiles are known to divide a size, so is this.
-        const int m_left = DIM_M % JG_BM == 0 ? JG_BM : (int)(DIM_M - m0), n_left = DIM_N % JG_BN == 0 ? JG_BN : (int)(DIM_N - n0);
-        auto begin_stage = [&](u32 stage, u32 slot) {
-            if (stage < stages) {
-                const int k_left = DIM_K % JG_BK == 0 ? JG_BK : (int)(DIM_K - stage * JG_BK);
-                const u32 to = address + slot * 4;
-                copy_operand<JG_BM, ROW_A>(to, next_a, LDA, !TRANS_A, VECTOR_A, m_left, k_left);
-                copy_operand<JG_BN, ROW_B>(to + JG_BK * ROW_A * 4, next_b, LDB, TRANS_B, VECTOR_B, n_left, k_left);
-                next_a += TRANS_A ? JG_BK * LDA : JG_BK;
-                next_b += TRANS_B ? JG_BK : JG_BK * LDB;
-            }
-            asm volatile("cp.async.commit_group;" ::: "memory");
+        const float *const corner_a = (const float *)a + (TRANS_A ? (i64)m0 : m0 * LDA);
+        const float *const corner_b = (const float *)b + (TRANS_B ? n0 * LDB : (i64)n0);
+        share share_a = {corner_a, address, 0, (int)(DIM_M - m0), (int)DIM_K};
+        share share_b = {corner_b, address + JG_BK * ROW_A * 4, 0, (int)(DIM_N - n0), (int)DIM_K};
+        WITH_COPIES(JG_BM, ROW_A, !TRANS_A, VECTOR_A, EDGE_M, aim(share_a, LDA));
+        WITH_COPIES(JG_BN, ROW_B, TRANS_B, VECTOR_B, EDGE_N, aim(share_b, LDB));
+        // Also of stages past the end, which are zeros: that costs less than to ask.
+        auto begin_stage = [&](u32, u32 part, u32 parts) {
+            WITH_COPIES(JG_BN, ROW_B, TRANS_B, VECTOR_B, EDGE_N, copy(share_b, LDB, part, parts));
+            WITH_COPIES(JG_BM, ROW_A, !TRANS_A, VECTOR_A, EDGE_M, copy(share_a, LDA, part, parts));
         };
-        auto end_stage = [](u32, u32) {};
+        auto end_stage = [&](int forward) {
+            asm volatile("cp.async.commit_group;" ::: "memory");
+            share_a.shared += forward * 4;
+            share_b.shared += forward * 4;
+            share_a.global += TRANS_A ? JG_BK * LDA : JG_BK;
+            share_b.global += TRANS_B ? JG_BK : JG_BK * LDB;
+            share_a.k_left -= JG_BK;
+            share_b.k_left -= JG_BK;
+        };
         auto wait_for_stage = [] { asm volatile("cp.async.wait_group %0;" ::"n"(JG_STAGES - 2) : "memory"); };
+        auto wait_for_all = [] { asm volatile("cp.async.wait_all;" ::: "memory"); };
 #else
         const weights weights_a = weights_of_item(args, item, DIM_M), weights_b = weights_of_item(args, item, DIM_N);
         values_t quads_a[QUADS_A], quads_b[QUADS_B];
-        auto begin_stage = [&](u32 stage, u32) {
-            if (stage >= stages) return;
-            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, stage * JG_BK, DIM_M, DIM_K);
-            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, stage * JG_BK, DIM_N, DIM_K);
+        value_t *free_a = shared;
+        auto begin_stage = [&](u32 stage, u32, u32) {
+            const u32 k0 = stage * JG_BK;
+            fetch<JG_TYPE_A, WEIGHTS_A, JG_BM>(quads_a, args, a, weights_a, LDA, !TRANS_A, VECTOR_A, m0, k0, DIM_M, DIM_K);
+            fetch<JG_TYPE_B, WEIGHTS_B, JG_BN>(quads_b, args, b, weights_b, LDB, TRANS_B, VECTOR_B, n0, k0, DIM_N, DIM_K);
         };
-        auto end_stage = [&](u32 stage, u32 slot) {
-            if (stage >= stages) return;
-            put<JG_BM, ROW_A>(shared + slot, quads_a, !TRANS_A);
-            put<JG_BN, ROW_B>(shared + slot + JG_BK * ROW_A, quads_b, TRANS_B);
+        auto end_stage = [&](int forward) {
+            put<JG_BM, ROW_A>(free_a, quads_a, !TRANS_A);
+            put<JG_BN, ROW_B>(free_a + JG_BK * ROW_A, quads_b, TRANS_B);
+            free_a += forward;
         };
+        auto wait_for_all = [] {};
         auto wait_for_stage = [] {};
 #endif
 #pragma unroll 1
         for (u32 i = 0; i < JG_STAGES - 1; i++) {
-            begin_stage(i, i * STAGE_ELEMENTS);
-            end_stage(i, i * STAGE_ELEMENTS);
+            begin_stage(i, 0, 1);
+            end_stage(STAGE_ELEMENTS);
         }
         wait_for_stage();
         __syncthreads();
 
-        const value_t *first_a = shared + slice * ROW_A + thread_m, *first_b = shared + JG_BK * ROW_A + slice * ROW_B + thread_n;
-        const value_t *row_a = first_a, *row_b = first_b;
+        const value_t *row_a = shared + slice * ROW_A + thread_m, *row_b = shared + JG_BK * ROW_A + slice * ROW_B + thread_n;
         fragment f[2];
-        u32 slot = 0;  // in elements
-        if (whole > 0) read_fragment(f[0], row_a, row_b);
+        read_fragment(f[0], row_a, row_b);
+        // In elements: the slot that is read, and how far it is from the one that is filled, which was read before, to the next.
+        int slot = 0, fill_forward = -last_slot;
 #pragma unroll 1
         for (u32 stage = 0; stage < whole; stage++) {
-            const u32 free_slot = slot == 0 ? last_slot : slot - STAGE_ELEMENTS;  // that of the stage before
-            begin_stage(stage + JG_STAGES - 1, free_slot);
+            const int forward = slot == last_slot ? -last_slot : STAGE_ELEMENTS;
 #pragma unroll 1
             for (u32 step = 0; step < STEPS; step += UNROLL) {
 #pragma unroll
-                for (u32 i = 0; i < UNROLL - 1; i++) {
+                for (u32 i = 0; i < UNROLL; i++) {
                     row_a += JG_SLICES * ROW_A;
                     row_b += JG_SLICES * ROW_B;
+                    if (i == UNROLL - 1 && step + UNROLL == STEPS) {
+                        end_stage(fill_forward);
+                        wait_for_stage();
+                        __syncthreads();
+                        slot += forward;
+                        fill_forward = forward;
+                        row_a += forward - JG_BK * ROW_A;
+                        row_b += forward - JG_BK * ROW_B;
+                    }
                     read_fragment(f[(i + 1) % 2], row_a, row_b);
+                    // All parts come before the last step, with which the stage ends.
+                    if (i < PARTS && step == 0) begin_stage(stage + JG_STAGES - 1, i, PARTS);
                     multiply(sums, f[i % 2]);
                 }
-                row_a += JG_SLICES * ROW_A;
-                row_b += JG_SLICES * ROW_B;
-                if (step + UNROLL == STEPS) {
-                    end_stage(stage + JG_STAGES - 1, free_slot);
-                    wait_for_stage();
-                    __syncthreads();
-                    // After the last whole stage its own first fragment is read once more, in vain: cheaper than a branch.
-                    if (stage + 1 < whole) slot = slot == last_slot ? 0 : slot + STAGE_ELEMENTS;
-                    row_a = first_a + slot;
-                    row_b = first_b + slot;
-                }
-                read_fragment(f[0], row_a, row_b);
-                multiply(sums, f[1]);
             }
         }
-        if (whole > 0) slot = slot == last_slot ? 0 : slot + STAGE_ELEMENTS;
-        row_a = first_a + slot;
-        row_b = first_b + slot;
 #pragma unroll 1
         for (u32 k = slice; k < DIM_K - whole * JG_BK; k += JG_SLICES) {
             read_fragment(f[0], row_a, row_b);
@@ -322,6 +359,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             row_a += JG_SLICES * ROW_A;
             row_b += JG_SLICES * ROW_B;
         }
+        wait_for_all();  // sums take the stages' place
     }
     write_back(args, output_of_item(args, item), sums, shared, slice, thread_m, thread_n, m0, n0);
 }
