@@ -78,19 +78,21 @@
 #define STRAIGHT (ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * MMAS <= 64))
 static const int UNROLL_STAGES = STRAIGHT ? 16 : 1;
 
-// WHOLE: all the bytes are there. go: whether to copy at all, a predicate that the compiler makes no branch of.
+// What follows in an asm statement is done if its first operand is not 0: a predicate that the compiler makes no branch of.
+#define IF_GO "{ .reg .pred p; setp.ne.u32 p, %0, 0; @p "
+
+// WHOLE: all the bytes are there. go: whether to copy at all.
 template <int BYTES, bool WHOLE>
-__device__ __forceinline__ void cp_async(u32 shared, const void *global, u32 valid_bytes, u32 go)
+__device__ __forceinline__ void cp_async(u32 to, const void *from, u32 valid, u32 go)
 {
     if (BYTES == 16 && WHOLE)
-        asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p cp.async.cg.shared.global.L2::128B [%0], [%1], 16; }"
-                     ::"r"(shared), "l"(global), "r"(go) : "memory");
+        asm volatile(IF_GO "cp.async.cg.shared.global.L2::128B [%1], [%2], 16; }" ::"r"(go), "r"(to), "l"(from) : "memory");
     else if (BYTES == 16)
-        asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; @p cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2; }"
-                     ::"r"(shared), "l"(global), "r"(valid_bytes), "r"(go) : "memory");
+        asm volatile(IF_GO "cp.async.cg.shared.global.L2::128B [%1], [%2], 16, %3; }"
+                     ::"r"(go), "r"(to), "l"(from), "r"(valid) : "memory");  // cp.async
     else
-        asm volatile("{ .reg .pred p; setp.ne.u32 p, %4, 0; @p cp.async.ca.shared.global [%0], [%1], %2, %3; }"
-                     ::"r"(shared), "l"(global), "n"(BYTES), "r"(valid_bytes), "r"(go) : "memory");
+        asm volatile(IF_GO "cp.async.ca.shared.global [%1], [%2], %3, %4; }"
+                     ::"r"(go), "r"(to), "l"(from), "n"(BYTES), "r"(valid) : "memory");  // cp.async
 }
 
 __device__ __forceinline__ void cp_async_commit()
@@ -104,7 +106,7 @@ __device__ __forceinline__ void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-// Four 8x8 matrices of 16-bit elements. always: it is known that `go`, which is as above, and the same of all lanes.
+// Four 8x8 matrices of 16-bit elements. go: whether at all, the same of all lanes; always: that is known.
 template <bool TRANSPOSED>
 __device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared, bool always, u32 go)
 {
@@ -273,7 +275,8 @@ __device__ __forceinline__ void copy_operand(u32 shared, const copy_source &sour
     const u32 valid = !edge_outer || row < (KMAJOR ? mn_left : k_left) ? inner : 0;
     // The swizzle comes round every eight rows.
     const u32 at = ROWS_APART % 8 == 0 ? source.at + i * ROWS_APART * PER_ROW * 16 : chunk_at<PER_ROW>(row, chunk);
-    copy_chunk<VEC <= 3 ? 4 : VEC, !edge_outer && !edge_inner>(shared + at, source.from + i * ROWS_APART * ld * ELEMENT_BYTES, valid, go);
+    const u8 *from = source.from + i * ROWS_APART * ld * ELEMENT_BYTES;
+    copy_chunk<VEC <= 3 ? 4 : VEC, !edge_outer && !edge_inner>(shared + at, from, valid, go);
 }
 
 // Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory: of a copied one the thread's i-th chunk,
@@ -480,7 +483,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                     }
                     if (!last || !STRAIGHT || more)
                         deal<MOST_FETCHES>(FETCHES, q - fetching, half, [&](u32 i) { fetch_one(t + 1, i, !last || STRAIGHT, more); });
-                    if (t == 0 && !ALL_AT_ONCE) deal<MOST_COPIES>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
+                    if (t == 0 && !ALL_AT_ONCE)
+                        deal<MOST_COPIES>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
                     if (t == 0 && q == copying + half - 1) commit_stage();
                     multiply_one(t, q);
                 }
