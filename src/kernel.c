@@ -199,7 +199,7 @@ static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguo
     return vec == SPEC_REALIGN ? 2 * words : vec >= 4 && bytes && !k_contiguous ? words : 0;
 }
 
-/* What a step's operands take; the next step's too, where a slice has several in a stage. Of 3xtf32 each f32 takes a register more,
+/* What a step's operands take, and the next step's. Of 3xtf32 each f32 takes a register more,
  * for its rest, and a row of sums is added up apart. simt's elements that cannot be copied wait in registers. */
 static int operand_registers(const kernel_spec *s)
 {
@@ -207,25 +207,42 @@ static int operand_registers(const kernel_spec *s)
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
     case FAMILY_MMA:
-        return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0) +
+        return fragments * 2 + (converts(s) ? 16 : 0) +
                words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
     default: return 2 * (t->warp_m + t->warp_n) + (converts(s) || s->type_a != JG_F32 || s->arch < 80 ? quads : 0);
     }
 }
 
-/* sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like */
+static int blocks_of_registers(const kernel_spec *s, int registers)
+{
+    return 65536 / (registers * kernel_threads(s));
+}
+
+/* An mma tile of one slice is for products of many blocks: where that makes two blocks an SM out of one, the next step's fragments of
+ * one operand take the places of this one's, and ptxas finds a few registers more; of stages of two steps, with known sizes. */
+static int takes_turns(const kernel_spec *s)
+{
+    const int two_steps = s->tile.k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2) <= 64;
+    return s->family == FAMILY_MMA && s->tile.slices == 1 && two_steps && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k;
+}
+
+/* Sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like. */
 int kernel_registers(const kernel_spec *s)
 {
-    const int simt = s->family == FAMILY_SIMT;
-    const int sums = s->tile.warp_m * s->tile.warp_n / (simt ? 1 : 32);
+    const int simt = s->family == FAMILY_SIMT, wm = s->tile.warp_m, wn = s->tile.warp_n;
+    const int sums = wm * wn / (simt ? 1 : 32);
     const int registers = sums + operand_registers(s) + (simt ? 32 : 40);
+    if (takes_turns(s) && blocks_of_registers(s, registers) == 1) {
+        const int in_turns = registers - (wm > wn ? wm : wn) / 4 - 8;
+        if (blocks_of_registers(s, in_turns) == 2) return in_turns;
+    }
     return registers < 64 ? 64 : registers;
 }
 
 int kernel_min_blocks(const kernel_spec *s)
 {
-    const int blocks = 65536 / (kernel_registers(s) * kernel_threads(s));
+    const int blocks = blocks_of_registers(s, kernel_registers(s));
     return blocks < 1 ? 1 : blocks;
 }
 

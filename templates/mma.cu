@@ -59,8 +59,17 @@
 
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
 #define MMAS (FRAGS_M * FRAGS_N)                       // of a step, that a warp makes
-#define FETCHES (FRAGS_M + FRAGS_N / 2)                // that bring its fragments
-#define MOST_FETCHES ((FETCHES - 1) / (MMAS / 2) + 1)  // before one mma
+// A step's fragments have registers beside those of the step before it. But where so many blocks are to share an SM that there is no
+// room for them, those of the operand that has more of them take turns: the next step's first one is fetched when the mma of this
+// step's first one are done.
+#define ROOM (65536 / (THREADS * JG_MIN_BLOCKS))
+#define IN_TURNS (MMAS >= 16 && MMAS * REGISTERS + 8 * (FRAGS_M + FRAGS_N / 2) + 40 > ROOM)
+#define TURNS_A (IN_TURNS && FRAGS_M >= FRAGS_N / 2)
+#define TURNS_B (IN_TURNS && !TURNS_A)
+#define TURNS (TURNS_A ? FRAGS_M : TURNS_B ? FRAGS_N / 2 : 0)
+#define TURN_MMAS(mmas, i) ((mmas) * (i) / (TURNS > 0 ? TURNS : 1))  // of so many, those before turn i
+#define BESIDE (FRAGS_M + FRAGS_N / 2 - TURNS)         // fragments that are fetched beside the step before them
+#define MOST_BESIDE ((BESIDE - 1) / (MMAS / 2) + 1)    // before one mma
 #define MOST_COPIES (STAGE_BYTES / 16 / THREADS / (MMAS / 2) + 2)
 // Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
 #ifdef JG_K
@@ -423,21 +432,40 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         find_fragments<JG_BN, JG_WN, B_KMAJOR, true>(at_b, warp_n, slice_of_warp(), lane);
         u32 fragments_a[2][FRAGS_M][4], fragments_b[2][FRAGS_N / 2][4];
         u32 stage = shared;
-        // Fragment i of a step, in the order in which the mma need them: A's first, those of B, A's others.
-        auto fetch_one = [&](u32 step, u32 i, bool always, bool go) {
-            u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
-            const u32 t = step % STEPS;
-            if (i == 0) load_fragment<JG_BM, JG_WM, A_KMAJOR>(x[0], stage, at_a, 0, t, always, go);
-            else if (i <= FRAGS_N / 2) load_fragment<JG_BN, JG_WN, B_KMAJOR>(y[i - 1], stage + STAGE_A_BYTES, at_b, i - 1, t, always, go);
-            else load_fragment<JG_BM, JG_WM, A_KMAJOR>(x[i - FRAGS_N / 2], stage, at_a, i - FRAGS_N / 2, t, always, go);
+        // Fragments of step `t`, from one of two sets of registers or the one. always, go: as of ldmatrix.
+        auto fetch_a = [&](u32 t, u32 i, bool always, bool go) {
+            load_fragment<JG_BM, JG_WM, A_KMAJOR>(fragments_a[TURNS_A ? 0 : t % 2][i], stage, at_a, i, t % STEPS, always, go);
         };
-        auto fetch = [&](u32 step) {
+        auto fetch_b = [&](u32 t, u32 i, bool always, bool go) {
+            load_fragment<JG_BN, JG_WN, B_KMAJOR>(fragments_b[TURNS_B ? 0 : t % 2][i], stage + STAGE_A_BYTES, at_b, i, t % STEPS, always, go);
+        };
+        auto fetch_turn = [&](u32 t, u32 i, bool always, bool go) {
+            if (TURNS_A) fetch_a(t, i, always, go);
+            else fetch_b(t, i, always, go);
+        };
+        // In the order in which the mma need them.
+        auto fetch_beside = [&](u32 t, u32 i, bool always, bool go) {
+            if (TURNS_A) fetch_b(t, i, always, go);
+            else if (TURNS_B || i == 0) fetch_a(t, i, always, go);
+            else if (i <= FRAGS_N / 2) fetch_b(t, i - 1, always, go);
+            else fetch_a(t, i - FRAGS_N / 2, always, go);
+        };
+        auto fetch = [&](u32 t) {
 #pragma unroll
-            for (u32 i = 0; i < FETCHES; i++) fetch_one(step, i, true, true);
+            for (u32 i = 0; i < BESIDE; i++) fetch_beside(t, i, true, true);
+#pragma unroll
+            for (int i = 0; i < TURNS; i++) fetch_turn(t, i, true, true);
         };
-        auto multiply_one = [&](u32 step, u32 q) {
-            const u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
-            const u32 i = q / FRAGS_N, j = q % FRAGS_N;
+        // What is fetched of step t before mma q of the step before it, if that begins at mma `from`.
+        auto fetch_before = [&](u32 t, u32 q, u32 from, bool always, bool go) {
+            if (q < MMAS) deal<MOST_BESIDE>(BESIDE, q - from, MMAS / 2, [&](u32 i) { fetch_beside(t, i, always, go); });
+#pragma unroll
+            for (int i = 0; i < TURNS; i++)
+                if (q == from + TURN_MMAS(MMAS - from, i + 1)) fetch_turn(t, i, always, go);
+        };
+        auto multiply_one = [&](u32 t, u32 q) {
+            const u32 (&x)[FRAGS_M][4] = fragments_a[TURNS_A ? 0 : t % 2], (&y)[FRAGS_N / 2][4] = fragments_b[TURNS_B ? 0 : t % 2];
+            const u32 i = TURNS_B ? q % FRAGS_M : q / FRAGS_N, j = TURNS_B ? q / FRAGS_M : q % FRAGS_N;
             mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         };
         auto await_stage = [&]() {
@@ -453,11 +481,12 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             if (step < steps) {
                 fetch(0);
 #pragma unroll
-                for (u32 t = 0; t < STEPS; t++) {
-                    if (t + 1 < STEPS) fetch(t + 1);
+                for (u32 t = 0; t < STEPS; t++)
 #pragma unroll
-                    for (u32 q = 0; q < MMAS; q++) multiply_one(t, q);
-                }
+                    for (u32 q = 0; q <= MMAS; q++) {
+                        if (t + 1 < STEPS) fetch_before(t + 1, q, 0, true, true);
+                        if (q < MMAS) multiply_one(t, q);
+                    }
                 next_stage();
             }
             put_words(step + 1);
@@ -476,17 +505,16 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 const bool last = t + 1 == STEPS;
                 const u32 half = MMAS / 2, fetching = last ? half : 0, copying = half - fetching;
 #pragma unroll
-                for (u32 q = 0; q < MMAS; q++) {
+                for (u32 q = 0; q <= MMAS; q++) {
                     if (last && q == half && (!STRAIGHT || more)) {
                         next_stage();
                         await_stage();
                     }
-                    if (!last || !STRAIGHT || more)
-                        deal<MOST_FETCHES>(FETCHES, q - fetching, half, [&](u32 i) { fetch_one(t + 1, i, !last || STRAIGHT, more); });
+                    if (!last || !STRAIGHT || more) fetch_before(t + 1, q, fetching, !last || STRAIGHT, more);
                     if (t == 0 && !ALL_AT_ONCE)
                         deal<MOST_COPIES>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
                     if (t == 0 && q == copying + half - 1) commit_stage();
-                    multiply_one(t, q);
+                    if (q < MMAS) multiply_one(t, q);
                 }
             }
 #pragma unroll
@@ -497,5 +525,6 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     }
 
     // After the last barrier of a loop with jumps nothing is read from the stages.
-    write_back<SLABS_APART || (!REALIGNS && !STRAIGHT)>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + SLABS_AT + warp * SLAB_BYTES, lane);
+    write_back<SLABS_APART || (!REALIGNS && !STRAIGHT)>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n,
+                                                        shared + SLABS_AT + warp * SLAB_BYTES, lane);
 }
