@@ -163,14 +163,25 @@ static int slabs_bytes(const kernel_spec *s)
     return kernel_threads(s) / 32 * rows * s->tile.warp_n * 4;
 }
 
+static int realigns(const kernel_spec *s, int vec, int k_contiguous)
+{
+    return vec == SPEC_REALIGN || (vec >= 4 && kernel_multiply_type(s) == JG_S8 && !k_contiguous);
+}
+
+/* Where k is known to be of fewer steps than there are stages, those alone; and the sums beside them, if the product is one of its
+ * kind and the other stages would have held them. */
 static int shared_bytes_mma(const kernel_spec *s)
 {
     const tile *t = &s->tile;
-    const int stages = t->stages * (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
-    return stages > slabs ? stages : slabs;
+    const int stage = (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
+    int bytes = t->stages * stage;
+    if (s->k && (s->k + t->k - 1) / t->k < t->stages && !realigns(s, s->vec_a, !s->trans_a) && !realigns(s, s->vec_b, s->trans_b)) {
+        const int steps = (int)((s->k + t->k - 1) / t->k);
+        bytes = steps * stage + (s->single && steps * stage + slabs <= bytes ? slabs : 0);
+    }
+    return bytes > slabs ? bytes : slabs;
 }
 
-/* Rows along k are padded by 8 elements, those along m and n are swizzled. */
 static int shared_bytes_tf32(const kernel_spec *s)
 {
     const tile *t = &s->tile;
@@ -196,7 +207,7 @@ static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguo
 {
     const int bytes = kernel_multiply_type(s) == JG_S8, threads = kernel_threads(s);
     const int words = (mn * s->tile.k / (bytes ? 4 : 2) + threads - 1) / threads;
-    return vec == SPEC_REALIGN ? 2 * words : vec >= 4 && bytes && !k_contiguous ? words : 0;
+    return !realigns(s, vec, k_contiguous) ? 0 : vec == SPEC_REALIGN ? 2 * words : words;
 }
 
 /* What a step's operands take, and the next step's. Of 3xtf32 each f32 takes a register more,

@@ -71,7 +71,8 @@
 #define BESIDE (FRAGS_M + FRAGS_N / 2 - TURNS)         // fragments that are fetched beside the step before them
 #define MOST_BESIDE ((BESIDE - 1) / (MMAS / 2) + 1)    // before one mma
 #define MOST_COPIES (STAGE_BYTES / 16 / THREADS / (MMAS / 2) + 2)
-// Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
+// Where k is known to be of fewer steps than there are stages, all are under way at once. The memory of the other
+// stages is not asked for, but where it holds the slabs, which then need not wait for the last stage to be read.
 #ifdef JG_K
 #define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
 #define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !REALIGNS)
@@ -80,7 +81,11 @@
 #define ALL_AT_ONCE false
 #endif
 #define STAGES (ALL_AT_ONCE ? STEPS_OF_K + 1 : JG_STAGES)  // in use, or in turn the next one
+#ifdef JG_SINGLE
 #define SLABS_APART (ALL_AT_ONCE && (JG_STAGES - STEPS_OF_K) * STAGE_BYTES >= JG_SLICES * TILE_WARPS * SLAB_BYTES)
+#else
+#define SLABS_APART false  // many blocks share an SM's memory
+#endif
 #define SLABS_AT (SLABS_APART ? STEPS_OF_K * STAGE_BYTES : 0)
 #define RING_BYTES (STAGES * STAGE_BYTES)
 // A loop over few stages with few mma each goes without jumps.
