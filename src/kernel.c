@@ -230,12 +230,14 @@ static int blocks_of_registers(const kernel_spec *s, int registers)
     return 65536 / (registers * kernel_threads(s));
 }
 
-/* An mma tile of one slice is for products of many blocks: where that makes two blocks an SM out of one, the next step's fragments of
- * one operand take the places of this one's, and ptxas finds a few registers more; of stages of two steps, with known sizes. */
-static int takes_turns(const kernel_spec *s)
+/* Whether an mma kernel's fragments may take turns: the next step's of one operand the places of this one's, and ptxas finds a few
+ * registers more. Of stages of two steps and with known sizes, where two blocks fit the most shared memory that an SM has. */
+#define MOST_SHARED_PER_SM (228 * 1024)
+static int may_take_turns(const kernel_spec *s)
 {
-    const int two_steps = s->tile.k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2) <= 64;
-    return s->family == FAMILY_MMA && s->tile.slices == 1 && two_steps && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k;
+    const int steps = s->tile.k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2) / 32 / s->tile.slices;
+    return s->family == FAMILY_MMA && steps <= 2 && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k &&
+           2 * (kernel_shared_bytes(s) + 1024) <= MOST_SHARED_PER_SM;
 }
 
 /* Sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like. */
@@ -244,7 +246,8 @@ int kernel_registers(const kernel_spec *s)
     const int simt = s->family == FAMILY_SIMT, wm = s->tile.warp_m, wn = s->tile.warp_n;
     const int sums = wm * wn / (simt ? 1 : 32);
     const int registers = sums + operand_registers(s) + (simt ? 32 : 40);
-    if (takes_turns(s) && blocks_of_registers(s, registers) == 1) {
+    /* That makes two blocks an SM of one. */
+    if (may_take_turns(s) && blocks_of_registers(s, registers) == 1) {
         const int in_turns = registers - (wm > wn ? wm : wn) / 4 - 8;
         if (blocks_of_registers(s, in_turns) == 2) return in_turns;
     }

@@ -414,10 +414,9 @@ static void test_resources(void **state)
     assert_int_equal(kernel_min_blocks(&s), 65536 / (152 * 128));
     s.tile.slices = 2;
     assert_int_equal(kernel_threads(&s), 2 * 2 * 2 * 32);
-    assert_int_equal(kernel_registers(&s), 64 + 2 * 24 + 40);
     s.tile.stages = 2;
     assert_int_equal(kernel_shared_bytes(&s), 8 * 32 * 32 * 4); /* of the sums, which take more than two stages */
-    /* Eight warps of one slice and known sizes: a few registers fewer make two blocks an SM. */
+    /* Of eight warps and known sizes a few registers fewer make two blocks an SM, if two blocks' shared memory fits it. */
     s = base_spec();
     s.tile = (tile){128, 128, 32, 64, 32, 4, 1};
     s.m = s.n = s.k = 4096;
@@ -426,6 +425,9 @@ static void test_resources(void **state)
     s.m = 0;
     assert_int_equal(kernel_registers(&s), 152);
     assert_int_equal(kernel_min_blocks(&s), 1);
+    s.m = 4096, s.tile.stages = 8;
+    assert_int_equal(kernel_registers(&s), 152);
+    s.tile.stages = 4;
     /* A k of two steps fills no more than two stages; a single product's sums lie beside them where four stages would have held them. */
     s.k = 64, s.single = 0;
     assert_int_equal(kernel_shared_bytes(&s), 8 * 32 * 32 * 4);
