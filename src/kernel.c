@@ -168,16 +168,17 @@ static int realigns(const kernel_spec *s, int vec, int k_contiguous)
     return vec == SPEC_REALIGN || (vec >= 4 && kernel_multiply_type(s) == JG_S8 && !k_contiguous);
 }
 
-/* Where k is known to be of fewer steps than there are stages, those alone; and the sums beside them, if the product is one of its
- * kind and the other stages would have held them. */
+/* Where k is known to be of fewer steps than there are stages, those alone; and the sums beside them, if the batch is one item and
+ * the other stages would have held them. */
 static int shared_bytes_mma(const kernel_spec *s)
 {
     const tile *t = &s->tile;
     const int stage = (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
     int bytes = t->stages * stage;
-    if (s->k && (s->k + t->k - 1) / t->k < t->stages && !realigns(s, s->vec_a, !s->trans_a) && !realigns(s, s->vec_b, s->trans_b)) {
-        const int steps = (int)((s->k + t->k - 1) / t->k);
-        bytes = steps * stage + (s->single && steps * stage + slabs <= bytes ? slabs : 0);
+    const int64_t steps = (s->k + t->k - 1) / t->k;
+    if (steps > 0 && steps < t->stages && !realigns(s, s->vec_a, !s->trans_a) && !realigns(s, s->vec_b, s->trans_b)) {
+        const int least = (int)steps * stage;
+        bytes = least + (s->single && least + slabs <= bytes ? slabs : 0);
     }
     return bytes > slabs ? bytes : slabs;
 }
@@ -230,8 +231,8 @@ static int blocks_of_registers(const kernel_spec *s, int registers)
     return 65536 / (registers * kernel_threads(s));
 }
 
-/* Whether an mma kernel's fragments may take turns: the next step's of one operand the places of this one's, and ptxas finds a few
- * registers more. Of stages of two steps and with known sizes, where two blocks fit the most shared memory that an SM has. */
+/* Whether an mma kernel's fragments may take turns: the next step's of one operand the places of this one's, and ptxas finds a
+ * few registers more. Of stages of two steps and with known sizes, where two blocks fit the most shared memory that an SM has. */
 #define MOST_SHARED_PER_SM (228 * 1024)
 static int may_take_turns(const kernel_spec *s)
 {

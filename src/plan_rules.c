@@ -48,8 +48,8 @@ static int tile_divides(const situation *s)
         REFUSE("a warp tile of %dx%dx%d is not made of 16x16x%d steps", t->warp_m, t->warp_n, t->k, steps);
     if (mma && !(is_power_of_two(t->m) && is_power_of_two(t->n) && is_power_of_two(t->k) && is_power_of_two(t->warp_m) &&
                  is_power_of_two(t->warp_n) && is_power_of_two(t->slices)))
-        REFUSE("a %dx%dx%d tile of %dx%d warps in %d slices is not of powers of two alone", t->m, t->n, t->k, t->warp_m, t->warp_n,
-               t->slices);
+        REFUSE("a %dx%dx%d tile of %dx%d warps in %d slices is not of powers of two alone", t->m, t->n, t->k, t->warp_m,
+               t->warp_n, t->slices);
     if (s->c->spec.family == FAMILY_TF32 && (t->warp_m % 16 || t->warp_n % 16 || t->k % 8))
         REFUSE("a warp tile of %dx%dx%d is not made of 16x16x8 steps", t->warp_m, t->warp_n, t->k);
     if (s->c->spec.family == FAMILY_TF32 && t->k & (t->k - 1)) REFUSE("a k step of %d is no power of two", t->k);

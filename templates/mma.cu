@@ -59,9 +59,9 @@
 
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
 #define MMAS (FRAGS_M * FRAGS_N)                       // of a step, that a warp makes
-// A step's fragments have registers beside those of the step before it. But where so many blocks are to share an SM that there is no
-// room for them, those of the operand that has more of them take turns: the next step's first one is fetched when the mma of this
-// step's first one are done.
+// A step's fragments have registers beside those of the step before it. But where so many blocks are to share an SM that there is
+// no room for them, those of the operand that has more of them take turns: the next step's first one is fetched when the mma of
+// this step's first one are done.
 #define ROOM (65536 / (THREADS * JG_MIN_BLOCKS))
 #define IN_TURNS (MMAS >= 16 && MMAS * REGISTERS + 8 * (FRAGS_M + FRAGS_N / 2) + 40 > ROOM)
 #define TURNS_A (IN_TURNS && FRAGS_M >= FRAGS_N / 2)
@@ -131,7 +131,8 @@ __device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared, bool always, u
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
     else if (TRANSPOSED)
-        asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4]; }"
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; "
+                     "@p ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4]; }"
                      : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(shared), "r"(go) : "memory");
     else
         asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4]; }"
@@ -278,7 +279,8 @@ __device__ __forceinline__ constexpr u32 count_copies()
 
 // Copies a thread's i-th chunk of a stage. mn_left, k_left: what there is of the operand from the stage's corner on.
 template <int MN, int VEC, bool KMAJOR, bool EDGE_MN>
-__device__ __forceinline__ void copy_operand(u32 shared, const copy_source &source, i64 ld, u32 mn_left, u32 k_left, u32 i, u32 go)
+__device__ __forceinline__ void copy_operand(u32 shared, const copy_source &source, i64 ld, u32 mn_left, u32 k_left, u32 i,
+                                             u32 go)
 {
     const u32 rows = KMAJOR ? MN : JG_BK;
     const bool edge_outer = KMAJOR ? EDGE_MN : EDGE_K, edge_inner = KMAJOR ? EDGE_K : EDGE_MN;
@@ -293,11 +295,12 @@ __device__ __forceinline__ void copy_operand(u32 shared, const copy_source &sour
     copy_chunk<VEC <= 3 ? 4 : VEC, !edge_outer && !edge_inner>(shared + at, from, valid, go);
 }
 
-// Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory: of a copied one the thread's i-th chunk,
-// from `source`. k_contiguous: neighbours along k are neighbours in memory. go: whether the stage is there.
+// Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory: of a copied one the thread's i-th
+// chunk, from `source`. k_contiguous: neighbours along k are neighbours in memory. go: whether the stage is there.
 template <int TYPE, bool WEIGHTS, int MN, int VEC, bool KMAJOR, bool EDGE_MN>
-__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const copy_source &source, const weights &w, i64 ld,
-                                             bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit, u32 i, bool go)
+__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const copy_source &source,
+                                             const weights &w, i64 ld, bool k_contiguous, bool wide, u32 mn0, u32 k0,
+                                             u32 mn_limit, u32 k_limit, u32 i, bool go)
 {
     if (VEC > 3) {
         copy_operand<MN, VEC, KMAJOR, EDGE_MN>(shared, source, ld, mn_limit - mn0, k_limit - k0, i, go);
@@ -343,7 +346,8 @@ __device__ __forceinline__ void find_fragments(u32 (&at)[SOURCES], u32 mn0, u32 
 // Fragment i of a warp, of the slice's step `step` of a stage. Of B: r[0], r[1] for the first eight columns, r[2], r[3] for the
 // others.
 template <int MN, int WMN, bool KMAJOR>
-__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const u32 (&at)[SOURCES], u32 i, u32 step, bool always, bool go)
+__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const u32 (&at)[SOURCES], u32 i, u32 step, bool always,
+                                              bool go)
 {
     if (KMAJOR) ldmatrix<false>(r, shared + at[step] + i * 16 * PER_ROW * 16, always, go);
     else ldmatrix<true>(r, shared + at[i] + step * JG_SLICES * 16 * PER_ROW * 16, always, go);
@@ -390,13 +394,13 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const u32 copies = copies_b + (REALIGNS_A ? 0 : count_copies<JG_BM, JG_VEC_A, A_KMAJOR>());
         auto copy = [&](u32 step, u32 i) {
             if (i < copies_b)
-                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, filling + STAGE_A_BYTES, b, copy_b, weights_b, LDB,
-                                                                                     TRANS_B, wide_b, n0, step * JG_BK, DIM_N, DIM_K, i,
-                                                                                     step < steps);
+                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(
+                    args, filling + STAGE_A_BYTES, b, copy_b, weights_b, LDB, TRANS_B, wide_b, n0, step * JG_BK, DIM_N, DIM_K, i,
+                    step < steps);
             else
-                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, filling, a, copy_a, weights_a, LDA, !TRANS_A,
-                                                                                     wide_a, m0, step * JG_BK, DIM_M, DIM_K, i - copies_b,
-                                                                                     step < steps);
+                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(
+                    args, filling, a, copy_a, weights_a, LDA, !TRANS_A, wide_a, m0, step * JG_BK, DIM_M, DIM_K, i - copies_b,
+                    step < steps);
         };
         auto commit_stage = [&]() {
             const u32 stage = filling;
@@ -442,7 +446,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             load_fragment<JG_BM, JG_WM, A_KMAJOR>(fragments_a[TURNS_A ? 0 : t % 2][i], stage, at_a, i, t % STEPS, always, go);
         };
         auto fetch_b = [&](u32 t, u32 i, bool always, bool go) {
-            load_fragment<JG_BN, JG_WN, B_KMAJOR>(fragments_b[TURNS_B ? 0 : t % 2][i], stage + STAGE_A_BYTES, at_b, i, t % STEPS, always, go);
+            u32 (&r)[4] = fragments_b[TURNS_B ? 0 : t % 2][i];
+            load_fragment<JG_BN, JG_WN, B_KMAJOR>(r, stage + STAGE_A_BYTES, at_b, i, t % STEPS, always, go);
         };
         auto fetch_turn = [&](u32 t, u32 i, bool always, bool go) {
             if (TURNS_A) fetch_a(t, i, always, go);
@@ -469,7 +474,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 if (q == from + TURN_MMAS(MMAS - from, i + 1)) fetch_turn(t, i, always, go);
         };
         auto multiply_one = [&](u32 t, u32 q) {
-            const u32 (&x)[FRAGS_M][4] = fragments_a[TURNS_A ? 0 : t % 2], (&y)[FRAGS_N / 2][4] = fragments_b[TURNS_B ? 0 : t % 2];
+            const u32 (&x)[FRAGS_M][4] = fragments_a[TURNS_A ? 0 : t % 2];
+            const u32 (&y)[FRAGS_N / 2][4] = fragments_b[TURNS_B ? 0 : t % 2];
             const u32 i = TURNS_B ? q % FRAGS_M : q / FRAGS_N, j = TURNS_B ? q / FRAGS_M : q % FRAGS_N;
             mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         };

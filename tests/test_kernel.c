@@ -428,7 +428,7 @@ static void test_resources(void **state)
     s.m = 4096, s.tile.stages = 8;
     assert_int_equal(kernel_registers(&s), 152);
     s.tile.stages = 4;
-    /* A k of two steps fills no more than two stages; a single product's sums lie beside them where four stages would have held them. */
+    /* A k of two steps fills no more than two stages; beside them lie a single item's sums, if the other stages would hold them. */
     s.k = 64, s.single = 0;
     assert_int_equal(kernel_shared_bytes(&s), 8 * 32 * 32 * 4);
     s.tile = (tile){64, 64, 32, 32, 32, 6, 1}, s.k = 64;
