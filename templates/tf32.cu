@@ -70,11 +70,13 @@ __device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
 }
 
-__device__ __forceinline__ u32 load_shared(u32 shared)
+// COUNT neighbours, 2 or 4.
+template <int COUNT>
+__device__ __forceinline__ void load_shared(u32 *r, u32 shared)
 {
-    u32 bits;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(shared) : "memory");
-    return bits;
+    if (COUNT == 4)
+        asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[COUNT - 1]) : "r"(shared) : "memory");
+    else asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(shared) : "memory");
 }
 
 // Steps whose code is short are unrolled.
@@ -105,18 +107,33 @@ __device__ __forceinline__ constexpr u32 turn_of(u32 row)
     return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
 }
 
-// Brings a tile of one operand into shared memory, UNIT elements at a time; neighbouring threads copy what is neighbouring in
-// memory. global: the tile's first element. Of its rows outer_left exist, of their elements inner_left.
-template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER>
-__device__ __forceinline__ void copy_tile(u32 shared, const float *global, i64 ld, u32 outer_left, u32 inner_left)
+// How a tile of one operand is copied into shared memory, UNIT elements at a time: neighbouring threads copy what is neighbouring
+// in memory. EVEN: a thread keeps to its column.
+template <int MN, bool KMAJOR, int UNIT>
+struct copies {
+    static const u32 ROW_ELEMENTS = KMAJOR ? JG_BK : MN, PITCH = (KMAJOR ? JG_BK : MN + 8) * 4, PER_ROW = ROW_ELEMENTS / UNIT;
+    static const u32 UNITS = (KMAJOR ? MN : JG_BK) * PER_ROW;
+    static const bool EVEN = THREADS % PER_ROW == 0;
+};
+
+// Where a thread's first copy begins, from the tile's first element on.
+template <int MN, bool KMAJOR, int UNIT>
+__device__ __forceinline__ i64 first_copy(i64 ld)
 {
+    typedef copies<MN, KMAJOR, UNIT> c;
+    return c::EVEN ? threadIdx.x / c::PER_ROW * ld + threadIdx.x % c::PER_ROW * UNIT : 0;
+}
+
+// from: the tile's first element, and first_copy further. Of the tile's rows outer_left exist, of their elements inner_left.
+template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER>
+__device__ __forceinline__ void copy_tile(u32 shared, const float *from, i64 ld, u32 outer_left, u32 inner_left)
+{
+    typedef copies<MN, KMAJOR, UNIT> c;
     const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
-    const u32 rows = KMAJOR ? MN : JG_BK, row_elements = KMAJOR ? JG_BK : MN, pitch = (KMAJOR ? JG_BK : MN + 8) * 4;
-    const u32 per_row = row_elements / UNIT, units = rows * per_row;
-    const bool even = THREADS % per_row == 0;  // then a thread keeps to its column
+    const u32 per_row = c::PER_ROW, units = c::UNITS, pitch = c::PITCH;
+    const bool even = c::EVEN;
     const u32 row0 = threadIdx.x / per_row, column0 = threadIdx.x % per_row * UNIT;
     const u32 to0 = row0 * pitch + (KMAJOR ? (column0 / 4 ^ turn_of(row0)) * 16 + column0 % 4 * 4 : column0 * 4);
-    const float *const from0 = global + row0 * ld + column0;
 #pragma unroll UNROLL
     for (u32 n = 0; n < (units + THREADS - 1) / THREADS; n++) {
         const u32 i = n * THREADS + threadIdx.x, step = n * (THREADS / per_row);
@@ -129,7 +146,7 @@ __device__ __forceinline__ void copy_tile(u32 shared, const float *global, i64 l
         if (!KMAJOR) to = even ? to0 + step * pitch : row * pitch + column * 4;
         else if (even) to = (to0 ^ turn_of(step) * 16) + step * pitch;  // row0 and step have no bit in common
         else to = row * pitch + (column / 4 ^ turn_of(row)) * 16 + column % 4 * 4;
-        cp_async<UNIT>(shared + to, even ? from0 + step * ld : global + row * ld + column, have);
+        cp_async<UNIT>(shared + to, from + (even ? step * ld : row * ld + column), have);
     }
 }
 
@@ -138,18 +155,31 @@ __device__ __forceinline__ u32 left(u32 limit, u32 at)
     return limit > at ? limit - at : 0;
 }
 
-template <int MN, bool KMAJOR, bool WHOLE_MN>
-__device__ __forceinline__ void copy_operand(u32 shared, const float *global, i64 ld, bool vector, u32 mn0, u32 k0, u32 mn, u32 k)
+template <int MN, bool KMAJOR>
+__device__ __forceinline__ const float *first_tile(const float *global, i64 ld, bool vector, u32 mn0)
 {
-    const float *tile = global + (KMAJOR ? mn0 * ld + k0 : k0 * ld + mn0);
+    return global + (KMAJOR ? mn0 * ld : mn0) + (vector ? first_copy<MN, KMAJOR, 4>(ld) : first_copy<MN, KMAJOR, 1>(ld));
+}
+
+// To the next tile along k. The pointer is kept, or its parts would be put together again for each tile.
+template <bool KMAJOR>
+__device__ __forceinline__ void advance(const float *&from, i64 ld)
+{
+    from += KMAJOR ? JG_BK : JG_BK * ld;
+    asm volatile("" : "+l"(from));
+}
+
+template <int MN, bool KMAJOR, bool WHOLE_MN>
+__device__ __forceinline__ void copy_operand(u32 shared, const float *from, i64 ld, bool vector, u32 mn0, u32 k0, u32 mn, u32 k)
+{
     const u32 outer = KMAJOR ? left(mn, mn0) : left(k, k0), inner = KMAJOR ? left(k, k0) : left(mn, mn0);
     const bool whole_outer = KMAJOR ? WHOLE_MN : WHOLE_K, whole_inner = KMAJOR ? WHOLE_K : WHOLE_MN;
-    if (vector) copy_tile<MN, KMAJOR, 4, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
-    else copy_tile<MN, KMAJOR, 1, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
+    if (vector) copy_tile<MN, KMAJOR, 4, whole_outer, whole_inner>(shared, from, ld, outer, inner);
+    else copy_tile<MN, KMAJOR, 1, whole_outer, whole_inner>(shared, from, ld, outer, inner);
 }
 
 // One step's fragments. Of A a lane's registers hold row lane / 4 and that 8 below, at k lane % 4, then the same at k + 4; of B
-// column lane / 4 likewise.
+// column lane / 4 likewise: as fragments.cuh orders rows and columns.
 struct fragments {
     u32 a[FRAGS_M][4], b[FRAGS_N][2];
 };
@@ -166,8 +196,8 @@ __device__ __forceinline__ places places_of(u32 warp_m, u32 warp_n, u32 slice, u
     const u32 row_a = warp_m + (lane & 15), row_b = warp_n + (lane & 7) + (lane >> 4) * 8;
     const u32 chunk_a = slice * 2 + (lane >> 4), chunk_b = slice * 2 + (lane >> 3 & 1), k = slice * 8 + (lane & 3);
     places p;
-    p.a = A_KMAJOR ? row_a * ROW_A * 4 + (chunk_a ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2)) * 4;
-    p.b = B_KMAJOR ? row_b * ROW_B * 4 + (chunk_b ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2)) * 4;
+    p.a = A_KMAJOR ? row_a * ROW_A * 4 + (chunk_a ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2) * ROW_TURNS) * 4;
+    p.b = B_KMAJOR ? row_b * ROW_B * 4 + (chunk_b ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2) * COLUMN_TURNS) * 4;
     return p;
 }
 
@@ -180,23 +210,28 @@ __device__ __forceinline__ void load_fragments(fragments &x, u32 stage, places p
             ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
         } else {
 #pragma unroll
-            for (u32 r = 0; r < 4; r++)
-                x.a[i][r] = load_shared(stage + p.a + ((step * 8 + r / 2 * 4) * ROW_A + i * 16 + r % 2 * 8) * 4);
+            for (u32 r = 0; r < 4; r += 2) load_shared<2>(x.a[i] + r, stage + p.a + ((step * 8 + r * 2) * ROW_A + i * 16) * 4);
         }
     }
     stage += STAGE_A_BYTES;
+    if (B_KMAJOR) {
 #pragma unroll
-    for (u32 j = 0; j < FRAGS_N; j += 2) {
-        u32 two[4];
-        if (B_KMAJOR) {
+        for (u32 j = 0; j < FRAGS_N; j += 2) {
+            u32 two[4];
             ldmatrix(two, stage + (p.b ^ step * 32) + j * 8 * ROW_B * 4);
-        } else {
 #pragma unroll
-            for (u32 r = 0; r < 4; r++)
-                two[r] = load_shared(stage + p.b + ((step * 8 + r % 2 * 4) * ROW_B + (j + r / 2) * 8) * 4);
+            for (u32 r = 0; r < 4; r++) x.b[j + r / 2][r % 2] = two[r];
         }
+    } else {
 #pragma unroll
-        for (u32 r = 0; r < 4; r++) x.b[j + r / 2][r % 2] = two[r];
+        for (u32 j = 0; j < FRAGS_N; j += COLUMN_TURNS)
+#pragma unroll
+            for (u32 r = 0; r < 2; r++) {
+                u32 all[COLUMN_TURNS];
+                load_shared<COLUMN_TURNS>(all, stage + p.b + ((step * 8 + r * 4) * ROW_B + j * 8) * 4);
+#pragma unroll
+                for (u32 n = 0; n < COLUMN_TURNS; n++) x.b[j + n][r] = all[n];
+            }
     }
 }
 
@@ -216,12 +251,12 @@ __device__ __forceinline__ bool is_nan(u32 bits)
     return (bits & 0x7fffffffu) > INFINITY_BITS;
 }
 
-// x as the sum of two of 11 bits, if it is a number and not rounded to infinity; else `signal` becomes infinite or NaN.
+// x as the sum of two of 11 bits, but for a last bit: a rest of 12 bits is cut as well as rounded, as both are half a unit off. If x is a number and not rounded to infinity; else `signal` becomes infinite or NaN.
 __device__ __forceinline__ void split_number(u32 bits, u32 &part, u32 &rest, float &signal)
 {
     part = rounded(bits) & TF32_BITS;
     signal = __fsub_rn(__uint_as_float(bits), __uint_as_float(part));
-    rest = rounded(__float_as_uint(signal));
+    rest = __float_as_uint(signal);
 }
 
 // The same for any x. What would be rounded to infinity is cut instead; of an infinity or NaN there is no rest.
@@ -230,7 +265,7 @@ __device__ __forceinline__ void split_any(u32 bits, u32 &part, u32 &rest)
     const bool finite = (bits & INFINITY_BITS) != INFINITY_BITS;
     part = is_nan(bits) ? NAN_BITS : rounded(bits) & TF32_BITS;
     if (finite && (part & INFINITY_BITS) == INFINITY_BITS) part = bits & TF32_BITS;
-    rest = finite ? rounded(__float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part)))) : 0u;
+    rest = finite ? __float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part))) : 0u;
 }
 
 // From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that
@@ -304,14 +339,14 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
     for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += JG_SLICES * 8) {
         fragments x, part, rest;
         float alarm;
-        u32 row = row0 + (lane >> 2), column = column0 + (lane >> 2);
+        u32 row = row0 + (lane >> 2) * ROW_TURNS, column = column0 + (lane >> 2) * COLUMN_TURNS;
         asm volatile("" : "+r"(row), "+r"(column));  // or the addresses of all rows would be kept in registers
 #pragma unroll
         for (u32 i = 0; i < FRAGS_M * 4; i++)
-            x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * 8, k + i % 4 / 2 * 4, DIM_M, DIM_K);
+            x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * (ROW_TURNS == 2 ? 1 : 8), k + i % 4 / 2 * 4, DIM_M, DIM_K);
 #pragma unroll
         for (u32 j = 0; j < FRAGS_N * 2; j++)
-            x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 * 8, k + j % 2 * 4, DIM_N, DIM_K);
+            x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + (j / 2 / COLUMN_TURNS * COLUMN_TURNS * 8) + j / 2 % COLUMN_TURNS, k + j % 2 * 4, DIM_N, DIM_K);
         split<true>(part, rest, x, alarm);
         multiply(sums, part, rest);
     }
@@ -332,16 +367,20 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     clear(sums);
     if (args.alpha != 0.0f && DIM_K > 0) {
         const u32 stages = (DIM_K + JG_BK - 1) / JG_BK;
+        const float *from_a = first_tile<JG_BM, A_KMAJOR>(a, LDA, VECTOR_A, m0), *from_b = first_tile<JG_BN, B_KMAJOR>(b, LDB, VECTOR_B, n0);
         auto copy = [&](u32 n, u32 stage) {
             if (n < stages) {
-                copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
-                copy_operand<JG_BN, B_KMAJOR, WHOLE_N>(stage + STAGE_A_BYTES, b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
+                copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, from_a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
+                copy_operand<JG_BN, B_KMAJOR, WHOLE_N>(stage + STAGE_A_BYTES, from_b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
             }
             cp_async_commit();
+            advance<A_KMAJOR>(from_a, LDA);
+            advance<B_KMAJOR>(from_b, LDB);
         };
 #pragma unroll 1
         for (u32 n = 0; n < JG_STAGES; n++) copy(n, shared + n * STAGE_BYTES);
-        const places p = places_of(warp_m, warp_n, slice, lane);
+        places p = places_of(warp_m, warp_n, slice, lane);
+        asm volatile("" : "+r"(p.a), "+r"(p.b));
         // Steps beyond k would make +0 of a sum of -0.
         auto is_left = [&](u32 n, u32 step) { return WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
         fragments x, part, rest;
@@ -351,7 +390,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         __syncthreads();
         load_fragments(x, stage, p, 0);
         split<false>(part, rest, x, alarm);
-        // While a step is multiplied, the fragments of the next one are on their way.
+        // While a step is multiplied, the fragments of the next one are on their way. After the last one those of its stage's first
+        // step are read again, and not used: a condition would cost more.
 #pragma unroll 1
         for (u32 n = 0; n < stages; n++) {
 #pragma unroll UNROLL_STEPS
@@ -361,13 +401,12 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 multiply(sums, part, rest);
                 split<false>(part, rest, x, alarm);
             }
-            if (n + 1 < stages) {
-                cp_async_wait<JG_STAGES - 2>();
-                __syncthreads();
-                copy(n + JG_STAGES, stage);
-                stage = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
-                load_fragments(x, stage, p, 0);
-            }
+            cp_async_wait<JG_STAGES - 2>();
+            __syncthreads();
+            copy(n + JG_STAGES, stage);
+            const u32 next = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
+            stage = n + 1 < stages ? next : stage;
+            load_fragments(x, stage, p, 0);
             if (is_left(n, STEPS - 1)) {
                 multiply(sums, part, rest);
                 split<false>(part, rest, x, alarm);
