@@ -53,8 +53,10 @@
 
 #ifdef JG_FUSION
 static const int UNROLL_SINGLE = 64;
+#define SPLIT_K_TAIL true
 #else
 static const int UNROLL_SINGLE = 2;  // of copies one by one, in a kernel that holds both ways
+#define SPLIT_K_TAIL false
 #endif
 
 __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2])
@@ -107,13 +109,13 @@ __device__ __forceinline__ constexpr u32 turn_of(u32 row)
     return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
 }
 
-// How a tile of one operand is copied into shared memory, UNIT elements at a time: neighbouring threads copy what is neighbouring
-// in memory. EVEN: a thread keeps to its column.
+// How a tile of one operand is copied into shared memory, UNIT elements at a time: LANES neighbouring threads copy neighbours of a
+// row, 128 bytes if there are as many, and then those 128 bytes on, which takes no other address; in PASSES, so many rows each.
 template <int MN, bool KMAJOR, int UNIT>
 struct copies {
-    static const u32 ROW_ELEMENTS = KMAJOR ? JG_BK : MN, PITCH = (KMAJOR ? JG_BK : MN + 8) * 4, PER_ROW = ROW_ELEMENTS / UNIT;
-    static const u32 UNITS = (KMAJOR ? MN : JG_BK) * PER_ROW;
-    static const bool EVEN = THREADS % PER_ROW == 0;
+    static const u32 ROWS = KMAJOR ? MN : JG_BK, ROW_ELEMENTS = KMAJOR ? JG_BK : MN, PITCH = (KMAJOR ? JG_BK : MN + 8) * 4;
+    static const u32 LANES = (ROW_ELEMENTS % 32 == 0 ? 32 : ROW_ELEMENTS % 16 == 0 ? 16 : 8) / UNIT;
+    static const u32 REPEATS = ROW_ELEMENTS / (LANES * UNIT), PASS_ROWS = THREADS / LANES, PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
 };
 
 // Where a thread's first copy begins, from the tile's first element on.
@@ -121,32 +123,30 @@ template <int MN, bool KMAJOR, int UNIT>
 __device__ __forceinline__ i64 first_copy(i64 ld)
 {
     typedef copies<MN, KMAJOR, UNIT> c;
-    return c::EVEN ? threadIdx.x / c::PER_ROW * ld + threadIdx.x % c::PER_ROW * UNIT : 0;
+    return threadIdx.x / c::LANES * ld + threadIdx.x % c::LANES * UNIT;
 }
 
-// from: the tile's first element, and first_copy further. Of the tile's rows outer_left exist, of their elements inner_left.
-template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER>
+// from: this thread's first copy. Of the tile's rows outer_left exist, of their elements inner_left.
+template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER, int UNROLL>
 __device__ __forceinline__ void copy_tile(u32 shared, const float *from, i64 ld, u32 outer_left, u32 inner_left)
 {
     typedef copies<MN, KMAJOR, UNIT> c;
-    const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
-    const u32 per_row = c::PER_ROW, units = c::UNITS, pitch = c::PITCH;
-    const bool even = c::EVEN;
-    const u32 row0 = threadIdx.x / per_row, column0 = threadIdx.x % per_row * UNIT;
-    const u32 to0 = row0 * pitch + (KMAJOR ? (column0 / 4 ^ turn_of(row0)) * 16 + column0 % 4 * 4 : column0 * 4);
+    const u32 row0 = threadIdx.x / c::LANES, column0 = threadIdx.x % c::LANES * UNIT, pass_rows = c::PASS_ROWS, rows = c::ROWS;
+    const u32 to0 = row0 * c::PITCH + (KMAJOR ? (column0 / 4 ^ turn_of(row0)) * 16 + column0 % 4 * 4 : column0 * 4);
 #pragma unroll UNROLL
-    for (u32 n = 0; n < (units + THREADS - 1) / THREADS; n++) {
-        const u32 i = n * THREADS + threadIdx.x, step = n * (THREADS / per_row);
-        const u32 row = even ? row0 + step : i / per_row, column = even ? column0 : i % per_row * UNIT;
-        if (units % THREADS != 0 && i >= units) break;
-        u32 have = UNIT * 4;
-        if (!WHOLE_INNER) have = column >= inner_left ? 0 : inner_left - column < UNIT ? (inner_left - column) * 4 : UNIT * 4;
-        if (!WHOLE_OUTER && row >= outer_left) have = 0;
-        u32 to;
-        if (!KMAJOR) to = even ? to0 + step * pitch : row * pitch + column * 4;
-        else if (even) to = (to0 ^ turn_of(step) * 16) + step * pitch;  // row0 and step have no bit in common
-        else to = row * pitch + (column / 4 ^ turn_of(row)) * 16 + column % 4 * 4;
-        cp_async<UNIT>(shared + to, from + (even ? step * ld : row * ld + column), have);
+    for (u32 n = 0; n < c::PASSES; n++) {
+        const u32 step = n * pass_rows, row = row0 + step;
+        if (rows % pass_rows != 0 && row >= rows) break;
+        const u32 to = shared + (KMAJOR ? to0 ^ turn_of(step) * 16 : to0) + step * c::PITCH;  // row0 and step have no bit in common
+        const float *const from_row = from + step * ld;
+#pragma unroll
+        for (u32 x = 0; x < c::REPEATS; x++) {
+            const u32 column = column0 + x * 32;
+            u32 have = UNIT * 4;
+            if (!WHOLE_INNER) have = column >= inner_left ? 0 : inner_left - column < UNIT ? (inner_left - column) * 4 : UNIT * 4;
+            if (!WHOLE_OUTER && row >= outer_left) have = 0;
+            cp_async<UNIT>(to + x * 128, from_row + x * 32, have);
+        }
     }
 }
 
@@ -169,13 +169,23 @@ __device__ __forceinline__ void advance(const float *&from, i64 ld)
     asm volatile("" : "+l"(from));
 }
 
+// A stage's tile. Where all of its k are there, as in all stages but the last, k is not checked.
+template <int MN, bool KMAJOR, int UNIT, bool WHOLE_MN>
+__device__ __forceinline__ void copy_stage(u32 shared, const float *from, i64 ld, u32 mn_left, u32 k_left)
+{
+    const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
+    const u32 outer = KMAJOR ? mn_left : k_left, inner = KMAJOR ? k_left : mn_left;
+    if (WHOLE_K || SPLIT_K_TAIL && k_left >= JG_BK)
+        copy_tile<MN, KMAJOR, UNIT, !KMAJOR || WHOLE_MN, KMAJOR || WHOLE_MN, UNROLL>(shared, from, ld, outer, inner);
+    else
+        copy_tile<MN, KMAJOR, UNIT, KMAJOR && WHOLE_MN, !KMAJOR && WHOLE_MN, SPLIT_K_TAIL ? 2 : UNROLL>(shared, from, ld, outer, inner);
+}
+
 template <int MN, bool KMAJOR, bool WHOLE_MN>
 __device__ __forceinline__ void copy_operand(u32 shared, const float *from, i64 ld, bool vector, u32 mn0, u32 k0, u32 mn, u32 k)
 {
-    const u32 outer = KMAJOR ? left(mn, mn0) : left(k, k0), inner = KMAJOR ? left(k, k0) : left(mn, mn0);
-    const bool whole_outer = KMAJOR ? WHOLE_MN : WHOLE_K, whole_inner = KMAJOR ? WHOLE_K : WHOLE_MN;
-    if (vector) copy_tile<MN, KMAJOR, 4, whole_outer, whole_inner>(shared, from, ld, outer, inner);
-    else copy_tile<MN, KMAJOR, 1, whole_outer, whole_inner>(shared, from, ld, outer, inner);
+    if (vector) copy_stage<MN, KMAJOR, 4, WHOLE_MN>(shared, from, ld, left(mn, mn0), left(k, k0));
+    else copy_stage<MN, KMAJOR, 1, WHOLE_MN>(shared, from, ld, left(mn, mn0), left(k, k0));
 }
 
 // One step's fragments. Of A a lane's registers hold row lane / 4 and that 8 below, at k lane % 4, then the same at k + 4; of B
