@@ -17,6 +17,7 @@
 
 #define THREADS WARP_THREADS
 #define STEPS (JG_BK / 8 / JG_SLICES)  // of a stage, for each slice
+#define GROUP (JG_MODE == JG_MODE_3XTF32 ? 2 : 1)  // steps after which tensor cores begin anew
 #define CHUNKS (JG_BK / 4)             // of a k-major row
 #define A_KMAJOR (JG_TRANS_A == 0)
 #define B_KMAJOR (JG_TRANS_B != 0)
@@ -81,8 +82,8 @@ __device__ __forceinline__ void load_shared(u32 *r, u32 shared)
     else asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(shared) : "memory");
 }
 
-// Steps whose code is short are unrolled.
-static const int UNROLL_STEPS = FRAGS_M * FRAGS_N * (JG_MODE == JG_MODE_3XTF32 ? 3 : 1) <= 16 ? 64 : 1;
+// Stages whose code is short are unrolled.
+static const int UNROLL_STEPS = FRAGS_M * FRAGS_N * STEPS * (JG_MODE == JG_MODE_3XTF32 ? 3 : 1) <= 96 ? 64 : 1;
 
 // Copies UNIT elements, of which the first `have` bytes exist, and zero-fills the rest.
 template <int UNIT>
@@ -211,18 +212,20 @@ __device__ __forceinline__ places places_of(u32 warp_m, u32 warp_n, u32 slice, u
     return p;
 }
 
-// Reads this slice's fragments, `step` steps on. JG_SLICES is a power of two, so that steps on are other bits of the offset.
-__device__ __forceinline__ void load_fragments(fragments &x, u32 stage, places p, u32 step)
+// Reads this slice's fragments, `step` steps on: row i of A's, all of B's. JG_SLICES is a power of two, so that steps on are other
+// bits of the offset.
+__device__ __forceinline__ void load_a(fragments &x, u32 i, u32 stage, places p, u32 step)
 {
+    if (A_KMAJOR) {
+        ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
+    } else {
 #pragma unroll
-    for (u32 i = 0; i < FRAGS_M; i++) {
-        if (A_KMAJOR) {
-            ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
-        } else {
-#pragma unroll
-            for (u32 r = 0; r < 4; r += 2) load_shared<2>(x.a[i] + r, stage + p.a + ((step * 8 + r * 2) * ROW_A + i * 16) * 4);
-        }
+        for (u32 r = 0; r < 4; r += 2) load_shared<2>(x.a[i] + r, stage + p.a + ((step * 8 + r * 2) * ROW_A + i * 16) * 4);
     }
+}
+
+__device__ __forceinline__ void load_b(fragments &x, u32 stage, places p, u32 step)
+{
     stage += STAGE_A_BYTES;
     if (B_KMAJOR) {
 #pragma unroll
@@ -281,13 +284,11 @@ __device__ __forceinline__ void split_any(u32 bits, u32 &part, u32 &rest)
 // From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that
 // are not rounded to infinity; then `alarm` gathers whether all were: once an element was not, it stays infinite or NaN, and NaN
 // after a NaN. It may be so for no reason too, as ANY is right for all.
-template <bool ANY>
-__device__ __forceinline__ void split(fragments &part, fragments &rest, const fragments &x, float &alarm)
+template <bool ANY, int COUNT>
+__device__ __forceinline__ void split(u32 *parts, u32 *rests, const u32 *all, float &alarm)
 {
-    const u32 *const all = &x.a[0][0];
-    u32 *const parts = &part.a[0][0], *const rests = &rest.a[0][0];
 #pragma unroll
-    for (int i = 0; i < FRAGS_M * 4 + FRAGS_N * 2; i += 2) {
+    for (int i = 0; i < COUNT; i += 2) {
         float signal[2];
 #pragma unroll
         for (int n = i; n < i + 2; n++) {
@@ -302,28 +303,52 @@ __device__ __forceinline__ void split(fragments &part, fragments &rest, const fr
     }
 }
 
-// Adds the products of a step.
-__device__ __forceinline__ void multiply(fragment_row (&sums)[FRAGS_M], const fragments &part, const fragments &rest)
+// What a group's steps multiply: a row of A's fragments, and all of B's.
+struct operand_a {
+    u32 part[GROUP][4], rest[GROUP][4];
+};
+struct operand_b {
+    u32 part[GROUP][FRAGS_N][2], rest[GROUP][FRAGS_N][2];
+};
+
+template <bool ANY>
+__device__ __forceinline__ void split_a(operand_a &a, const fragments (&x)[GROUP], u32 i, float &alarm)
 {
 #pragma unroll
-    for (int i = 0; i < FRAGS_M; i++) {
+    for (u32 g = 0; g < GROUP; g++) split<ANY, 4>(a.part[g], a.rest[g], x[g].a[i], alarm);
+}
+
+template <bool ANY>
+__device__ __forceinline__ void split_b(operand_b &b, const fragments (&x)[GROUP], float &alarm)
+{
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) split<ANY, FRAGS_N * 2>(b.part[g][0], b.rest[g][0], x[g].b[0], alarm);
+}
+
+// Adds the products of a group of steps to a row of sums.
+__device__ __forceinline__ void multiply(fragment_row &sums, const operand_a &a, const operand_b &b)
+{
 #if JG_MODE == JG_MODE_3XTF32
-        float step[FRAGS_N][4];
+    float group[FRAGS_N][4];
 #pragma unroll
-        for (int j = 0; j < FRAGS_N * 4; j++) step[j / 4][j % 4] = 0.0f;
+    for (int j = 0; j < FRAGS_N * 4; j++) group[j / 4][j % 4] = 0.0f;
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(step[j], rest.a[i], part.b[j]);
+    for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(step[j], part.a[i], rest.b[j]);
+        for (int j = 0; j < FRAGS_N; j++) mma(group[j], a.rest[g], b.part[g][j]);
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(step[j], part.a[i], part.b[j]);
+        for (int j = 0; j < FRAGS_N; j++) mma(group[j], a.part[g], b.rest[g][j]);
+    }
 #pragma unroll
-        for (int j = 0; j < FRAGS_N * 4; j++) sums[i][j / 4][j % 4] = __fadd_rn(sums[i][j / 4][j % 4], step[j / 4][j % 4]);
+    for (int g = 0; g < GROUP; g++)
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) mma(group[j], a.part[g], b.part[g][j]);
+#pragma unroll
+    for (int j = 0; j < FRAGS_N * 4; j++) sums[j / 4][j % 4] = __fadd_rn(sums[j / 4][j % 4], group[j / 4][j % 4]);
 #else
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], part.a[i], part.b[j]);
+    for (int j = 0; j < FRAGS_N; j++) mma(sums[j], a.part[0], b.part[0][j]);
 #endif
-    }
 }
 
 __device__ __forceinline__ void clear(fragment_row (&sums)[FRAGS_M])
@@ -346,19 +371,31 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
 {
     clear(sums);
 #pragma unroll 1
-    for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += JG_SLICES * 8) {
-        fragments x, part, rest;
+    for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += GROUP * JG_SLICES * 8) {
+        fragments x[GROUP];
+        operand_a part_a;
+        operand_b part_b;
         float alarm;
         u32 row = row0 + (lane >> 2) * ROW_TURNS, column = column0 + (lane >> 2) * COLUMN_TURNS;
         asm volatile("" : "+r"(row), "+r"(column));  // or the addresses of all rows would be kept in registers
 #pragma unroll
-        for (u32 i = 0; i < FRAGS_M * 4; i++)
-            x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * (ROW_TURNS == 2 ? 1 : 8), k + i % 4 / 2 * 4, DIM_M, DIM_K);
+        for (u32 g = 0; g < GROUP; g++) {
+            const u32 k_step = k + g * JG_SLICES * 8;
 #pragma unroll
-        for (u32 j = 0; j < FRAGS_N * 2; j++)
-            x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + (j / 2 / COLUMN_TURNS * COLUMN_TURNS * 8) + j / 2 % COLUMN_TURNS, k + j % 2 * 4, DIM_N, DIM_K);
-        split<true>(part, rest, x, alarm);
-        multiply(sums, part, rest);
+            for (u32 i = 0; i < FRAGS_M * 4; i++)
+                x[g].a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * (ROW_TURNS == 2 ? 1 : 8), k_step + i % 4 / 2 * 4,
+                                               DIM_M, DIM_K);
+#pragma unroll
+            for (u32 j = 0; j < FRAGS_N * 2; j++)
+                x[g].b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 / COLUMN_TURNS * COLUMN_TURNS * 8 + j / 2 % COLUMN_TURNS,
+                                               k_step + j % 2 * 4, DIM_N, DIM_K);
+        }
+        split_b<true>(part_b, x, alarm);
+#pragma unroll
+        for (u32 i = 0; i < FRAGS_M; i++) {
+            split_a<true>(part_a, x, i, alarm);
+            multiply(sums[i], part_a, part_b);
+        }
     }
 }
 
@@ -393,33 +430,44 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         asm volatile("" : "+r"(p.a), "+r"(p.b));
         // Steps beyond k would make +0 of a sum of -0.
         auto is_left = [&](u32 n, u32 step) { return WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
-        fragments x, part, rest;
+        fragments x[GROUP];
+        operand_a part_a;
+        operand_b part_b;
         float alarm = 0.0f;
         u32 stage = shared;
         cp_async_wait<JG_STAGES - 1>();
         __syncthreads();
-        load_fragments(x, stage, p, 0);
-        split<false>(part, rest, x, alarm);
-        // While a step is multiplied, the fragments of the next one are on their way. After the last one those of its stage's first
-        // step are read again, and not used: a condition would cost more.
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++) {
+#pragma unroll
+            for (u32 i = 0; i < FRAGS_M; i++) load_a(x[g], i, stage, p, g * JG_SLICES);
+            load_b(x[g], stage, p, g * JG_SLICES);
+        }
 #pragma unroll 1
         for (u32 n = 0; n < stages; n++) {
 #pragma unroll UNROLL_STEPS
-            for (u32 step = 0; step + 1 < STEPS; step++) {
-                load_fragments(x, stage, p, (step + 1) * JG_SLICES);
-                if (!is_left(n, step)) continue;
-                multiply(sums, part, rest);
-                split<false>(part, rest, x, alarm);
-            }
-            cp_async_wait<JG_STAGES - 2>();
-            __syncthreads();
-            copy(n + JG_STAGES, stage);
-            const u32 next = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
-            stage = n + 1 < stages ? next : stage;
-            load_fragments(x, stage, p, 0);
-            if (is_left(n, STEPS - 1)) {
-                multiply(sums, part, rest);
-                split<false>(part, rest, x, alarm);
+            for (u32 step = 0; step < STEPS; step += GROUP) {
+                // While a group is multiplied, the fragments of the next one are on their way. After the last one those of its
+                // stage's first group are read again, and not used: a condition would cost more.
+                const u32 next_step = step + GROUP < STEPS ? step + GROUP : 0;
+                if (step + GROUP == STEPS) {
+                    cp_async_wait<JG_STAGES - 2>();
+                    __syncthreads();
+                    copy(n + JG_STAGES, stage);
+                    const u32 next = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
+                    stage = n + 1 < stages ? next : stage;
+                }
+                if (!is_left(n, step)) continue;  // nor is any step after it
+                split_b<false>(part_b, x, alarm);
+#pragma unroll
+                for (u32 g = 0; g < GROUP; g++) load_b(x[g], stage, p, (next_step + g) * JG_SLICES);
+#pragma unroll
+                for (u32 i = 0; i < FRAGS_M; i++) {
+                    split_a<false>(part_a, x, i, alarm);
+#pragma unroll
+                    for (u32 g = 0; g < GROUP; g++) load_a(x[g], i, stage, p, (next_step + g) * JG_SLICES);
+                    multiply(sums[i], part_a, part_b);
+                }
             }
         }
         const bool numbers = JG_MODE == JG_MODE_TF32 ? alarm == alarm : fabsf(alarm) < __uint_as_float(INFINITY_BITS);
