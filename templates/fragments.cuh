@@ -20,8 +20,8 @@ typedef sum_t reg_t;
 typedef reg_t fragment_row[FRAGS_N][REGISTERS];
 
 // Where rows lie along k, tf32 reads several fragments' operands at once. So of COLUMN_TURNS neighbouring fragments, column c of
-// fragment j is column c * COLUMN_TURNS + j of all; and with ROW_TURNS 2, row r of a fragment's upper half is its row 2 * r, of the
-// lower half row 2 * r + 1.
+// fragment j is column c * COLUMN_TURNS + j of all; and with ROW_TURNS 2, row r of a fragment's upper half is its row 2 * r, of
+// the lower half row 2 * r + 1.
 #if JG_FAMILY == JG_FAMILY_TF32 && JG_TRANS_B == 0
 #define COLUMN_TURNS (JG_WN % 32 == 0 ? 4 : 2)
 #else
@@ -68,7 +68,7 @@ __device__ __forceinline__ u32 slab_at(u32 row, u32 quad)
     return row * (JG_WN * 4) + (quad ^ turn) * 16;
 }
 
-// A row of fragments into rows row0 to row0 + 15. With COLUMN_TURNS a lane has four neighbours of a row, in two or four fragments.
+// A row of fragments into rows row0 to row0 + 15. With COLUMN_TURNS a lane has four neighbours of a row, in as many fragments.
 __device__ __forceinline__ void store_slab(u32 slab, const fragment_row &sums, u32 row0, u32 lane)
 {
 #if COLUMN_TURNS > 1

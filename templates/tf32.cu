@@ -4,15 +4,17 @@
 //
 // A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it, JG_SLICES warps the same part, each with its
 // own steps of k. Tiles of A and B go as they are through JG_STAGES buffers in shared memory, filled by cp.async, and are
-// rounded as fragments in registers.
+// rounded as fragments in registers: of B all of a step, of A a row at a time.
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, in chunks of 16 bytes,
-// XOR-swizzled, read by ldmatrix: four 16-bit pairs of its rows are four f32) and "mn-major" (rows along k, padded, read element
-// by element).
+// XOR-swizzled, read by ldmatrix: four 16-bit pairs of its rows are four f32) and "mn-major" (rows along k, padded, read four or
+// two neighbours at a time, which are those of as many fragments, or of a fragment's halves: see fragments.cuh).
 //
-// The order of additions is ascending k in steps of 8, whatever the tile; in each step of JG_MODE_3XTF32 rest x part, part x
-// rest, part x part. Tensor cores cut a sum towards zero whenever they add to it, and over hundreds of steps that would cost all
-// that the rests have gained. So JG_MODE_3XTF32 has them begin anew in each step, and adds up the steps with rounding to nearest.
+// The order of additions is ascending k in steps of 8, whatever the tile. Tensor cores cut a sum towards zero whenever they add
+// to it, and over hundreds of steps that would cost all that the rests of JG_MODE_3XTF32 have gained. So there they begin anew
+// every GROUP steps of a slice, and what they have is added up with rounding to nearest. In a group come rest x part and part x
+// rest of each step, which are small, then part x part of each. So its sum is cut GROUP times: on sm_90 by (9 + 4) 2^-25 of it at
+// most (9 terms below 25 bits, then the result), before by twice (5 + 2) 2^-24; the documented bound has 8 * 2^-23 for each step.
 // Step number t belongs to slice t mod JG_SLICES; the slices' sums are added in their order.
 
 #define THREADS WARP_THREADS
@@ -78,7 +80,8 @@ template <int COUNT>
 __device__ __forceinline__ void load_shared(u32 *r, u32 shared)
 {
     if (COUNT == 4)
-        asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[COUNT - 1]) : "r"(shared) : "memory");
+        asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[COUNT - 2]), "=r"(r[COUNT - 1]) : "r"(shared) : "memory");
     else asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(shared) : "memory");
 }
 
@@ -110,13 +113,14 @@ __device__ __forceinline__ constexpr u32 turn_of(u32 row)
     return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
 }
 
-// How a tile of one operand is copied into shared memory, UNIT elements at a time: LANES neighbouring threads copy neighbours of a
-// row, 128 bytes if there are as many, and then those 128 bytes on, which takes no other address; in PASSES, so many rows each.
+// How a tile of one operand is copied into shared memory, UNIT elements at a time: LANES neighbouring threads copy neighbours of
+// a row, 128 bytes if there are as many, and then those 128 bytes on, which takes no other address; in PASSES of PASS_ROWS each.
 template <int MN, bool KMAJOR, int UNIT>
 struct copies {
     static const u32 ROWS = KMAJOR ? MN : JG_BK, ROW_ELEMENTS = KMAJOR ? JG_BK : MN, PITCH = (KMAJOR ? JG_BK : MN + 8) * 4;
     static const u32 LANES = (ROW_ELEMENTS % 32 == 0 ? 32 : ROW_ELEMENTS % 16 == 0 ? 16 : 8) / UNIT;
-    static const u32 REPEATS = ROW_ELEMENTS / (LANES * UNIT), PASS_ROWS = THREADS / LANES, PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
+    static const u32 REPEATS = ROW_ELEMENTS / (LANES * UNIT), PASS_ROWS = THREADS / LANES;
+    static const u32 PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
 };
 
 // Where a thread's first copy begins, from the tile's first element on.
@@ -138,7 +142,8 @@ __device__ __forceinline__ void copy_tile(u32 shared, const float *from, i64 ld,
     for (u32 n = 0; n < c::PASSES; n++) {
         const u32 step = n * pass_rows, row = row0 + step;
         if (rows % pass_rows != 0 && row >= rows) break;
-        const u32 to = shared + (KMAJOR ? to0 ^ turn_of(step) * 16 : to0) + step * c::PITCH;  // row0 and step have no bit in common
+        // row0 and step have no bit in common.
+        const u32 to = shared + (KMAJOR ? to0 ^ turn_of(step) * 16 : to0) + step * c::PITCH;
         const float *const from_row = from + step * ld;
 #pragma unroll
         for (u32 x = 0; x < c::REPEATS; x++) {
@@ -179,7 +184,8 @@ __device__ __forceinline__ void copy_stage(u32 shared, const float *from, i64 ld
     if (WHOLE_K || SPLIT_K_TAIL && k_left >= JG_BK)
         copy_tile<MN, KMAJOR, UNIT, !KMAJOR || WHOLE_MN, KMAJOR || WHOLE_MN, UNROLL>(shared, from, ld, outer, inner);
     else
-        copy_tile<MN, KMAJOR, UNIT, KMAJOR && WHOLE_MN, !KMAJOR && WHOLE_MN, SPLIT_K_TAIL ? 2 : UNROLL>(shared, from, ld, outer, inner);
+        copy_tile<MN, KMAJOR, UNIT, KMAJOR && WHOLE_MN, !KMAJOR && WHOLE_MN, SPLIT_K_TAIL ? 2 : UNROLL>(shared, from, ld, outer,
+                                                                                                        inner);
 }
 
 template <int MN, bool KMAJOR, bool WHOLE_MN>
@@ -212,8 +218,8 @@ __device__ __forceinline__ places places_of(u32 warp_m, u32 warp_n, u32 slice, u
     return p;
 }
 
-// Reads this slice's fragments, `step` steps on: row i of A's, all of B's. JG_SLICES is a power of two, so that steps on are other
-// bits of the offset.
+// Reads this slice's fragments, `step` steps on: row i of A's, all of B's. JG_SLICES is a power of two, so that steps on are
+// other bits of the offset.
 __device__ __forceinline__ void load_a(fragments &x, u32 i, u32 stage, places p, u32 step)
 {
     if (A_KMAJOR) {
@@ -264,7 +270,8 @@ __device__ __forceinline__ bool is_nan(u32 bits)
     return (bits & 0x7fffffffu) > INFINITY_BITS;
 }
 
-// x as the sum of two of 11 bits, but for a last bit: a rest of 12 bits is cut as well as rounded, as both are half a unit off. If x is a number and not rounded to infinity; else `signal` becomes infinite or NaN.
+// x as the sum of two of 11 bits, but for its last bit: of a rest of 12 bits tensor cores cut one, which is no more than rounding
+// would change. If x is not a number, or rounded to infinity, `signal` becomes infinite or NaN.
 __device__ __forceinline__ void split_number(u32 bits, u32 &part, u32 &rest, float &signal)
 {
     part = rounded(bits) & TF32_BITS;
@@ -383,11 +390,12 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
             const u32 k_step = k + g * JG_SLICES * 8;
 #pragma unroll
             for (u32 i = 0; i < FRAGS_M * 4; i++)
-                x[g].a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * (ROW_TURNS == 2 ? 1 : 8), k_step + i % 4 / 2 * 4,
-                                               DIM_M, DIM_K);
+                x[g].a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * (ROW_TURNS == 2 ? 1 : 8),
+                                               k_step + i % 4 / 2 * 4, DIM_M, DIM_K);
 #pragma unroll
             for (u32 j = 0; j < FRAGS_N * 2; j++)
-                x[g].b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 / COLUMN_TURNS * COLUMN_TURNS * 8 + j / 2 % COLUMN_TURNS,
+                x[g].b[j / 2][j % 2] = element(b, LDB, B_KMAJOR,
+                                               column + j / 2 / COLUMN_TURNS * COLUMN_TURNS * 8 + j / 2 % COLUMN_TURNS,
                                                k_step + j % 2 * 4, DIM_N, DIM_K);
         }
         split_b<true>(part_b, x, alarm);
@@ -414,7 +422,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     clear(sums);
     if (args.alpha != 0.0f && DIM_K > 0) {
         const u32 stages = (DIM_K + JG_BK - 1) / JG_BK;
-        const float *from_a = first_tile<JG_BM, A_KMAJOR>(a, LDA, VECTOR_A, m0), *from_b = first_tile<JG_BN, B_KMAJOR>(b, LDB, VECTOR_B, n0);
+        const float *from_a = first_tile<JG_BM, A_KMAJOR>(a, LDA, VECTOR_A, m0);
+        const float *from_b = first_tile<JG_BN, B_KMAJOR>(b, LDB, VECTOR_B, n0);
         auto copy = [&](u32 n, u32 stage) {
             if (n < stages) {
                 copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, from_a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
