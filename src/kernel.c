@@ -211,8 +211,9 @@ static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguo
     return !realigns(s, vec, k_contiguous) ? 0 : vec == SPEC_REALIGN ? 2 * words : words;
 }
 
-/* What a step's operands take, and the next step's. Of 3xtf32 each f32 takes a register more,
- * for its rest, and a row of sums is added up apart. simt's elements that cannot be copied wait in registers. */
+/* What a step's operands take, and the next step's. tf32's elements are there as they were read, and of all of B and a row of A as
+ * they are multiplied; in 3xtf32 that are two steps, with rests beside, and a row of sums is added up apart. simt's elements that
+ * cannot be copied wait in registers. */
 static int operand_registers(const kernel_spec *s)
 {
     const tile *t = &s->tile;
@@ -221,7 +222,8 @@ static int operand_registers(const kernel_spec *s)
     case FAMILY_MMA:
         return fragments * 2 + (converts(s) ? 16 : 0) +
                words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
-    case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
+    case FAMILY_TF32:
+        return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 2 + t->warp_n + 16 + t->warp_n / 2 : fragments + t->warp_n / 4 + 8;
     default: return 2 * (t->warp_m + t->warp_n) + (converts(s) || s->type_a != JG_F32 || s->arch < 80 ? quads : 0);
     }
 }

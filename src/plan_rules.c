@@ -41,7 +41,8 @@ static int tile_divides(const situation *s)
     const tile *t = &s->c->spec.tile;
     const int mma = s->c->spec.family == FAMILY_MMA;
     const int simt = s->c->spec.family == FAMILY_SIMT;
-    const int steps = simt ? 1 : !mma ? 8 : kernel_multiply_type(&s->c->spec) == JG_S8 ? 32 : 16; /* of k, of one instruction */
+    const int pairs = (s->c->spec.math & MATH_MODE) == JG_MATH_F32_3XTF32; /* of steps, added up by themselves */
+    const int steps = simt ? 1 : !mma ? (pairs ? 16 : 8) : kernel_multiply_type(&s->c->spec) == JG_S8 ? 32 : 16; /* of k */
     if (t->m % t->warp_m || t->n % t->warp_n)
         REFUSE("a %dx%d tile does not divide into %dx%d parts", t->m, t->n, t->warp_m, t->warp_n);
     if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % steps))

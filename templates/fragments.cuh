@@ -19,6 +19,20 @@ typedef sum_t reg_t;
 #endif
 typedef reg_t fragment_row[FRAGS_N][REGISTERS];
 
+// Where rows lie along k, tf32 reads several fragments' operands at once. So of COLUMN_TURNS neighbouring fragments, column c of
+// fragment j is column c * COLUMN_TURNS + j of all; and with ROW_TURNS 2, row r of a fragment's upper half is its row 2 * r, of
+// the lower half row 2 * r + 1.
+#if JG_FAMILY == JG_FAMILY_TF32 && JG_TRANS_B == 0
+#define COLUMN_TURNS (JG_WN % 32 == 0 ? 4 : 2)
+#else
+#define COLUMN_TURNS 1
+#endif
+#if JG_FAMILY == JG_FAMILY_TF32 && JG_TRANS_A == 1
+#define ROW_TURNS 2
+#else
+#define ROW_TURNS 1
+#endif
+
 // Two neighbours of a row: the first two of a fragment or, eight rows below, the others.
 __device__ __forceinline__ void neighbours(const reg_t (&fragment)[REGISTERS], int half, sum_t &x, sum_t &y)
 {
@@ -43,19 +57,33 @@ __device__ __forceinline__ u32 place_of_warp()
 }
 
 // Byte offset of four neighbours in a slab: XOR-swizzled, so that there are no bank conflicts when half a warp stores pairs to
-// four rows, nor when a quarter loads four or eight neighbours each. JG_WN is a power of two.
+// four rows, or a quarter fours to two rows, nor when a quarter loads four or eight neighbours each. JG_WN is a power of two.
 __device__ __forceinline__ u32 slab_at(u32 row, u32 quad)
 {
-    const u32 turn = JG_WN >= 64   ? (row & 3) * 2 + (quad >> 3 & 1)
+    const u32 turn = COLUMN_TURNS == 4 ? (row ^ (JG_WN >= 64 ? quad >> 3 : 0)) & 1
+                     : JG_WN >= 64 ? (row & 3) * 2 + (quad >> 3 & 1)
                      : JG_WN == 32 ? (row & 3) * 2 + (row & 1)
                      : JG_WN == 16 ? (row >> 1 & 1) * 3
                                    : row >> 2 & 1;
     return row * (JG_WN * 4) + (quad ^ turn) * 16;
 }
 
-// A row of fragments into rows row0 to row0 + 15.
+// A row of fragments into rows row0 to row0 + 15. With COLUMN_TURNS a lane has four neighbours of a row, in as many fragments.
 __device__ __forceinline__ void store_slab(u32 slab, const fragment_row &sums, u32 row0, u32 lane)
 {
+#if COLUMN_TURNS > 1
+#pragma unroll
+    for (int i = 0; i < FRAGS_N; i++) {
+        const int j = i / COLUMN_TURNS * COLUMN_TURNS, h = i % COLUMN_TURNS, half = COLUMN_TURNS == 4 ? h >> 1 : h;
+        const u32 quad = COLUMN_TURNS == 4 ? j * 2 + (lane & 3) * 2 + (h & 1) : j * 2 + (lane & 3);
+        const u32 at = slab + slab_at(row0 + half * 8 + (lane >> 2), quad);
+        float v[4];
+#pragma unroll
+        for (int x = 0; x < 4; x++)
+            v[x] = COLUMN_TURNS == 4 ? sums[j + x][half * 2 + (h & 1)] : sums[j + x % 2][half * 2 + x / 2];
+        asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+    }
+#else
 #pragma unroll
     for (int j = 0; j < FRAGS_N; j++)
 #pragma unroll
@@ -69,6 +97,7 @@ __device__ __forceinline__ void store_slab(u32 slab, const fragment_row &sums, u
             asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(x), "f"(y) : "memory");
 #endif
         }
+#endif
 }
 
 __device__ __forceinline__ void load_slab(sum_t *v, u32 at)
@@ -136,10 +165,11 @@ __device__ __forceinline__ void store_scaled(const jg_args &args, const output &
 template <int WIDTH, bool SCALED>
 __device__ __forceinline__ void store_part(const jg_args &args, const output &out, u32 row0, u32 column0, u32 slab, u32 part, bool plain)
 {
-    const u32 row = part / (JG_WN / WIDTH), column = part % (JG_WN / WIDTH) * WIDTH;
+    const u32 place = part / (JG_WN / WIDTH), column = part % (JG_WN / WIDTH) * WIDTH;
+    const u32 row = ROW_TURNS == 2 ? (place & 16) + (place & 7) * 2 + (place >> 3 & 1) : place;
     sum_t v[8];
 #pragma unroll
-    for (u32 i = 0; i < WIDTH; i += 4) load_sums(v + i, slab + slab_at(row, (column + i) / 4));
+    for (u32 i = 0; i < WIDTH; i += 4) load_sums(v + i, slab + slab_at(place, (column + i) / 4));
     if (EDGE_M && row0 + row >= DIM_M) return;
     if (SCALED) store_scaled<WIDTH>(args, out, row0 + row, column0 + column, v);
     else if (plain) store_plain(args, out, row0 + row, column0 + column, v);

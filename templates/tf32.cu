@@ -4,19 +4,22 @@
 //
 // A block computes a JG_BM x JG_BN tile of C; each warp a JG_WM x JG_WN part of it, JG_SLICES warps the same part, each with its
 // own steps of k. Tiles of A and B go as they are through JG_STAGES buffers in shared memory, filled by cp.async, and are
-// rounded as fragments in registers.
+// rounded as fragments in registers: of B all of a step, of A a row at a time.
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, in chunks of 16 bytes,
-// XOR-swizzled, read by ldmatrix: four 16-bit pairs of its rows are four f32) and "mn-major" (rows along k, padded, read element
-// by element).
+// XOR-swizzled, read by ldmatrix: four 16-bit pairs of its rows are four f32) and "mn-major" (rows along k, padded, read four or
+// two neighbours at a time, which are those of as many fragments, or of a fragment's halves: see fragments.cuh).
 //
-// The order of additions is ascending k in steps of 8, whatever the tile; in each step of JG_MODE_3XTF32 rest x part, part x
-// rest, part x part. Tensor cores cut a sum towards zero whenever they add to it, and over hundreds of steps that would cost all
-// that the rests have gained. So JG_MODE_3XTF32 has them begin anew in each step, and adds up the steps with rounding to nearest.
+// The order of additions is ascending k in steps of 8, whatever the tile. Tensor cores cut a sum towards zero whenever they add
+// to it, and over hundreds of steps that would cost all that the rests of JG_MODE_3XTF32 have gained. So there they begin anew
+// every GROUP steps of a slice, and what they have is added up with rounding to nearest. In a group come rest x part and part x
+// rest of each step, which are small, then part x part of each. So its sum is cut GROUP times: on sm_90 by (9 + 4) 2^-25 of it at
+// most (9 terms below 25 bits, then the result), before by twice (5 + 2) 2^-24; the documented bound has 8 * 2^-23 for each step.
 // Step number t belongs to slice t mod JG_SLICES; the slices' sums are added in their order.
 
 #define THREADS WARP_THREADS
 #define STEPS (JG_BK / 8 / JG_SLICES)  // of a stage, for each slice
+#define GROUP (JG_MODE == JG_MODE_3XTF32 ? 2 : 1)  // steps after which tensor cores begin anew
 #define CHUNKS (JG_BK / 4)             // of a k-major row
 #define A_KMAJOR (JG_TRANS_A == 0)
 #define B_KMAJOR (JG_TRANS_B != 0)
@@ -53,8 +56,10 @@
 
 #ifdef JG_FUSION
 static const int UNROLL_SINGLE = 64;
+#define SPLIT_K_TAIL true
 #else
 static const int UNROLL_SINGLE = 2;  // of copies one by one, in a kernel that holds both ways
+#define SPLIT_K_TAIL false
 #endif
 
 __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2])
@@ -70,15 +75,18 @@ __device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
 }
 
-__device__ __forceinline__ u32 load_shared(u32 shared)
+// COUNT neighbours, 2 or 4.
+template <int COUNT>
+__device__ __forceinline__ void load_shared(u32 *r, u32 shared)
 {
-    u32 bits;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(shared) : "memory");
-    return bits;
+    if (COUNT == 4)
+        asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[COUNT - 2]), "=r"(r[COUNT - 1]) : "r"(shared) : "memory");
+    else asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(shared) : "memory");
 }
 
-// Steps whose code is short are unrolled.
-static const int UNROLL_STEPS = FRAGS_M * FRAGS_N * (JG_MODE == JG_MODE_3XTF32 ? 3 : 1) <= 16 ? 64 : 1;
+// Stages whose code is short are unrolled.
+static const int UNROLL_STEPS = FRAGS_M * FRAGS_N * STEPS * (JG_MODE == JG_MODE_3XTF32 ? 3 : 1) <= 96 ? 64 : 1;
 
 // Copies UNIT elements, of which the first `have` bytes exist, and zero-fills the rest.
 template <int UNIT>
@@ -105,31 +113,46 @@ __device__ __forceinline__ constexpr u32 turn_of(u32 row)
     return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
 }
 
-// Brings a tile of one operand into shared memory, UNIT elements at a time; neighbouring threads copy what is neighbouring in
-// memory. global: the tile's first element. Of its rows outer_left exist, of their elements inner_left.
-template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER>
-__device__ __forceinline__ void copy_tile(u32 shared, const float *global, i64 ld, u32 outer_left, u32 inner_left)
+// How a tile of one operand is copied into shared memory, UNIT elements at a time: LANES neighbouring threads copy neighbours of
+// a row, 128 bytes if there are as many, and then those 128 bytes on, which takes no other address; in PASSES of PASS_ROWS each.
+template <int MN, bool KMAJOR, int UNIT>
+struct copies {
+    static const u32 ROWS = KMAJOR ? MN : JG_BK, ROW_ELEMENTS = KMAJOR ? JG_BK : MN, PITCH = (KMAJOR ? JG_BK : MN + 8) * 4;
+    static const u32 LANES = (ROW_ELEMENTS % 32 == 0 ? 32 : ROW_ELEMENTS % 16 == 0 ? 16 : 8) / UNIT;
+    static const u32 REPEATS = ROW_ELEMENTS / (LANES * UNIT), PASS_ROWS = THREADS / LANES;
+    static const u32 PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
+};
+
+// Where a thread's first copy begins, from the tile's first element on.
+template <int MN, bool KMAJOR, int UNIT>
+__device__ __forceinline__ i64 first_copy(i64 ld)
 {
-    const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
-    const u32 rows = KMAJOR ? MN : JG_BK, row_elements = KMAJOR ? JG_BK : MN, pitch = (KMAJOR ? JG_BK : MN + 8) * 4;
-    const u32 per_row = row_elements / UNIT, units = rows * per_row;
-    const bool even = THREADS % per_row == 0;  // then a thread keeps to its column
-    const u32 row0 = threadIdx.x / per_row, column0 = threadIdx.x % per_row * UNIT;
-    const u32 to0 = row0 * pitch + (KMAJOR ? (column0 / 4 ^ turn_of(row0)) * 16 + column0 % 4 * 4 : column0 * 4);
-    const float *const from0 = global + row0 * ld + column0;
+    typedef copies<MN, KMAJOR, UNIT> c;
+    return threadIdx.x / c::LANES * ld + threadIdx.x % c::LANES * UNIT;
+}
+
+// from: this thread's first copy. Of the tile's rows outer_left exist, of their elements inner_left.
+template <int MN, bool KMAJOR, int UNIT, bool WHOLE_OUTER, bool WHOLE_INNER, int UNROLL>
+__device__ __forceinline__ void copy_tile(u32 shared, const float *from, i64 ld, u32 outer_left, u32 inner_left)
+{
+    typedef copies<MN, KMAJOR, UNIT> c;
+    const u32 row0 = threadIdx.x / c::LANES, column0 = threadIdx.x % c::LANES * UNIT, pass_rows = c::PASS_ROWS, rows = c::ROWS;
+    const u32 to0 = row0 * c::PITCH + (KMAJOR ? (column0 / 4 ^ turn_of(row0)) * 16 + column0 % 4 * 4 : column0 * 4);
 #pragma unroll UNROLL
-    for (u32 n = 0; n < (units + THREADS - 1) / THREADS; n++) {
-        const u32 i = n * THREADS + threadIdx.x, step = n * (THREADS / per_row);
-        const u32 row = even ? row0 + step : i / per_row, column = even ? column0 : i % per_row * UNIT;
-        if (units % THREADS != 0 && i >= units) break;
-        u32 have = UNIT * 4;
-        if (!WHOLE_INNER) have = column >= inner_left ? 0 : inner_left - column < UNIT ? (inner_left - column) * 4 : UNIT * 4;
-        if (!WHOLE_OUTER && row >= outer_left) have = 0;
-        u32 to;
-        if (!KMAJOR) to = even ? to0 + step * pitch : row * pitch + column * 4;
-        else if (even) to = (to0 ^ turn_of(step) * 16) + step * pitch;  // row0 and step have no bit in common
-        else to = row * pitch + (column / 4 ^ turn_of(row)) * 16 + column % 4 * 4;
-        cp_async<UNIT>(shared + to, even ? from0 + step * ld : global + row * ld + column, have);
+    for (u32 n = 0; n < c::PASSES; n++) {
+        const u32 step = n * pass_rows, row = row0 + step;
+        if (rows % pass_rows != 0 && row >= rows) break;
+        // row0 and step have no bit in common.
+        const u32 to = shared + (KMAJOR ? to0 ^ turn_of(step) * 16 : to0) + step * c::PITCH;
+        const float *const from_row = from + step * ld;
+#pragma unroll
+        for (u32 x = 0; x < c::REPEATS; x++) {
+            const u32 column = column0 + x * 32;
+            u32 have = UNIT * 4;
+            if (!WHOLE_INNER) have = column >= inner_left ? 0 : inner_left - column < UNIT ? (inner_left - column) * 4 : UNIT * 4;
+            if (!WHOLE_OUTER && row >= outer_left) have = 0;
+            cp_async<UNIT>(to + x * 128, from_row + x * 32, have);
+        }
     }
 }
 
@@ -138,18 +161,42 @@ __device__ __forceinline__ u32 left(u32 limit, u32 at)
     return limit > at ? limit - at : 0;
 }
 
-template <int MN, bool KMAJOR, bool WHOLE_MN>
-__device__ __forceinline__ void copy_operand(u32 shared, const float *global, i64 ld, bool vector, u32 mn0, u32 k0, u32 mn, u32 k)
+template <int MN, bool KMAJOR>
+__device__ __forceinline__ const float *first_tile(const float *global, i64 ld, bool vector, u32 mn0)
 {
-    const float *tile = global + (KMAJOR ? mn0 * ld + k0 : k0 * ld + mn0);
-    const u32 outer = KMAJOR ? left(mn, mn0) : left(k, k0), inner = KMAJOR ? left(k, k0) : left(mn, mn0);
-    const bool whole_outer = KMAJOR ? WHOLE_MN : WHOLE_K, whole_inner = KMAJOR ? WHOLE_K : WHOLE_MN;
-    if (vector) copy_tile<MN, KMAJOR, 4, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
-    else copy_tile<MN, KMAJOR, 1, whole_outer, whole_inner>(shared, tile, ld, outer, inner);
+    return global + (KMAJOR ? mn0 * ld : mn0) + (vector ? first_copy<MN, KMAJOR, 4>(ld) : first_copy<MN, KMAJOR, 1>(ld));
+}
+
+// To the next tile along k. The pointer is kept, or its parts would be put together again for each tile.
+template <bool KMAJOR>
+__device__ __forceinline__ void advance(const float *&from, i64 ld)
+{
+    from += KMAJOR ? JG_BK : JG_BK * ld;
+    asm volatile("" : "+l"(from));
+}
+
+// A stage's tile. Where all of its k are there, as in all stages but the last, k is not checked.
+template <int MN, bool KMAJOR, int UNIT, bool WHOLE_MN>
+__device__ __forceinline__ void copy_stage(u32 shared, const float *from, i64 ld, u32 mn_left, u32 k_left)
+{
+    const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
+    const u32 outer = KMAJOR ? mn_left : k_left, inner = KMAJOR ? k_left : mn_left;
+    if (WHOLE_K || SPLIT_K_TAIL && k_left >= JG_BK)
+        copy_tile<MN, KMAJOR, UNIT, !KMAJOR || WHOLE_MN, KMAJOR || WHOLE_MN, UNROLL>(shared, from, ld, outer, inner);
+    else
+        copy_tile<MN, KMAJOR, UNIT, KMAJOR && WHOLE_MN, !KMAJOR && WHOLE_MN, SPLIT_K_TAIL ? 2 : UNROLL>(shared, from, ld, outer,
+                                                                                                        inner);
+}
+
+template <int MN, bool KMAJOR, bool WHOLE_MN>
+__device__ __forceinline__ void copy_operand(u32 shared, const float *from, i64 ld, bool vector, u32 mn0, u32 k0, u32 mn, u32 k)
+{
+    if (vector) copy_stage<MN, KMAJOR, 4, WHOLE_MN>(shared, from, ld, left(mn, mn0), left(k, k0));
+    else copy_stage<MN, KMAJOR, 1, WHOLE_MN>(shared, from, ld, left(mn, mn0), left(k, k0));
 }
 
 // One step's fragments. Of A a lane's registers hold row lane / 4 and that 8 below, at k lane % 4, then the same at k + 4; of B
-// column lane / 4 likewise.
+// column lane / 4 likewise: as fragments.cuh orders rows and columns.
 struct fragments {
     u32 a[FRAGS_M][4], b[FRAGS_N][2];
 };
@@ -166,37 +213,44 @@ __device__ __forceinline__ places places_of(u32 warp_m, u32 warp_n, u32 slice, u
     const u32 row_a = warp_m + (lane & 15), row_b = warp_n + (lane & 7) + (lane >> 4) * 8;
     const u32 chunk_a = slice * 2 + (lane >> 4), chunk_b = slice * 2 + (lane >> 3 & 1), k = slice * 8 + (lane & 3);
     places p;
-    p.a = A_KMAJOR ? row_a * ROW_A * 4 + (chunk_a ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2)) * 4;
-    p.b = B_KMAJOR ? row_b * ROW_B * 4 + (chunk_b ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2)) * 4;
+    p.a = A_KMAJOR ? row_a * ROW_A * 4 + (chunk_a ^ turn_of(row_a)) * 16 : (k * ROW_A + warp_m + (lane >> 2) * ROW_TURNS) * 4;
+    p.b = B_KMAJOR ? row_b * ROW_B * 4 + (chunk_b ^ turn_of(row_b)) * 16 : (k * ROW_B + warp_n + (lane >> 2) * COLUMN_TURNS) * 4;
     return p;
 }
 
-// Reads this slice's fragments, `step` steps on. JG_SLICES is a power of two, so that steps on are other bits of the offset.
-__device__ __forceinline__ void load_fragments(fragments &x, u32 stage, places p, u32 step)
+// Reads this slice's fragments, `step` steps on: row i of A's, all of B's. JG_SLICES is a power of two, so that steps on are
+// other bits of the offset.
+__device__ __forceinline__ void load_a(fragments &x, u32 i, u32 stage, places p, u32 step)
 {
+    if (A_KMAJOR) {
+        ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
+    } else {
 #pragma unroll
-    for (u32 i = 0; i < FRAGS_M; i++) {
-        if (A_KMAJOR) {
-            ldmatrix(x.a[i], stage + (p.a ^ step * 32) + i * 16 * ROW_A * 4);
-        } else {
-#pragma unroll
-            for (u32 r = 0; r < 4; r++)
-                x.a[i][r] = load_shared(stage + p.a + ((step * 8 + r / 2 * 4) * ROW_A + i * 16 + r % 2 * 8) * 4);
-        }
+        for (u32 r = 0; r < 4; r += 2) load_shared<2>(x.a[i] + r, stage + p.a + ((step * 8 + r * 2) * ROW_A + i * 16) * 4);
     }
+}
+
+__device__ __forceinline__ void load_b(fragments &x, u32 stage, places p, u32 step)
+{
     stage += STAGE_A_BYTES;
+    if (B_KMAJOR) {
 #pragma unroll
-    for (u32 j = 0; j < FRAGS_N; j += 2) {
-        u32 two[4];
-        if (B_KMAJOR) {
+        for (u32 j = 0; j < FRAGS_N; j += 2) {
+            u32 two[4];
             ldmatrix(two, stage + (p.b ^ step * 32) + j * 8 * ROW_B * 4);
-        } else {
 #pragma unroll
-            for (u32 r = 0; r < 4; r++)
-                two[r] = load_shared(stage + p.b + ((step * 8 + r % 2 * 4) * ROW_B + (j + r / 2) * 8) * 4);
+            for (u32 r = 0; r < 4; r++) x.b[j + r / 2][r % 2] = two[r];
         }
+    } else {
 #pragma unroll
-        for (u32 r = 0; r < 4; r++) x.b[j + r / 2][r % 2] = two[r];
+        for (u32 j = 0; j < FRAGS_N; j += COLUMN_TURNS)
+#pragma unroll
+            for (u32 r = 0; r < 2; r++) {
+                u32 all[COLUMN_TURNS];
+                load_shared<COLUMN_TURNS>(all, stage + p.b + ((step * 8 + r * 4) * ROW_B + j * 8) * 4);
+#pragma unroll
+                for (u32 n = 0; n < COLUMN_TURNS; n++) x.b[j + n][r] = all[n];
+            }
     }
 }
 
@@ -216,12 +270,13 @@ __device__ __forceinline__ bool is_nan(u32 bits)
     return (bits & 0x7fffffffu) > INFINITY_BITS;
 }
 
-// x as the sum of two of 11 bits, if it is a number and not rounded to infinity; else `signal` becomes infinite or NaN.
+// x as the sum of two of 11 bits, but for its last bit: of a rest of 12 bits tensor cores cut one, which is no more than rounding
+// would change. If x is not a number, or rounded to infinity, `signal` becomes infinite or NaN.
 __device__ __forceinline__ void split_number(u32 bits, u32 &part, u32 &rest, float &signal)
 {
     part = rounded(bits) & TF32_BITS;
     signal = __fsub_rn(__uint_as_float(bits), __uint_as_float(part));
-    rest = rounded(__float_as_uint(signal));
+    rest = __float_as_uint(signal);
 }
 
 // The same for any x. What would be rounded to infinity is cut instead; of an infinity or NaN there is no rest.
@@ -230,19 +285,17 @@ __device__ __forceinline__ void split_any(u32 bits, u32 &part, u32 &rest)
     const bool finite = (bits & INFINITY_BITS) != INFINITY_BITS;
     part = is_nan(bits) ? NAN_BITS : rounded(bits) & TF32_BITS;
     if (finite && (part & INFINITY_BITS) == INFINITY_BITS) part = bits & TF32_BITS;
-    rest = finite ? rounded(__float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part)))) : 0u;
+    rest = finite ? __float_as_uint(__fsub_rn(__uint_as_float(bits), __uint_as_float(part))) : 0u;
 }
 
 // From elements to what is multiplied: parts and, in JG_MODE_3XTF32, rests. ANY: of any elements. Without, only of numbers that
 // are not rounded to infinity; then `alarm` gathers whether all were: once an element was not, it stays infinite or NaN, and NaN
 // after a NaN. It may be so for no reason too, as ANY is right for all.
-template <bool ANY>
-__device__ __forceinline__ void split(fragments &part, fragments &rest, const fragments &x, float &alarm)
+template <bool ANY, int COUNT>
+__device__ __forceinline__ void split(u32 *parts, u32 *rests, const u32 *all, float &alarm)
 {
-    const u32 *const all = &x.a[0][0];
-    u32 *const parts = &part.a[0][0], *const rests = &rest.a[0][0];
 #pragma unroll
-    for (int i = 0; i < FRAGS_M * 4 + FRAGS_N * 2; i += 2) {
+    for (int i = 0; i < COUNT; i += 2) {
         float signal[2];
 #pragma unroll
         for (int n = i; n < i + 2; n++) {
@@ -257,28 +310,52 @@ __device__ __forceinline__ void split(fragments &part, fragments &rest, const fr
     }
 }
 
-// Adds the products of a step.
-__device__ __forceinline__ void multiply(fragment_row (&sums)[FRAGS_M], const fragments &part, const fragments &rest)
+// What a group's steps multiply: a row of A's fragments, and all of B's.
+struct operand_a {
+    u32 part[GROUP][4], rest[GROUP][4];
+};
+struct operand_b {
+    u32 part[GROUP][FRAGS_N][2], rest[GROUP][FRAGS_N][2];
+};
+
+template <bool ANY>
+__device__ __forceinline__ void split_a(operand_a &a, const fragments (&x)[GROUP], u32 i, float &alarm)
 {
 #pragma unroll
-    for (int i = 0; i < FRAGS_M; i++) {
+    for (u32 g = 0; g < GROUP; g++) split<ANY, 4>(a.part[g], a.rest[g], x[g].a[i], alarm);
+}
+
+template <bool ANY>
+__device__ __forceinline__ void split_b(operand_b &b, const fragments (&x)[GROUP], float &alarm)
+{
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) split<ANY, FRAGS_N * 2>(b.part[g][0], b.rest[g][0], x[g].b[0], alarm);
+}
+
+// Adds the products of a group of steps to a row of sums.
+__device__ __forceinline__ void multiply(fragment_row &sums, const operand_a &a, const operand_b &b)
+{
 #if JG_MODE == JG_MODE_3XTF32
-        float step[FRAGS_N][4];
+    float group[FRAGS_N][4];
 #pragma unroll
-        for (int j = 0; j < FRAGS_N * 4; j++) step[j / 4][j % 4] = 0.0f;
+    for (int j = 0; j < FRAGS_N * 4; j++) group[j / 4][j % 4] = 0.0f;
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(step[j], rest.a[i], part.b[j]);
+    for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(step[j], part.a[i], rest.b[j]);
+        for (int j = 0; j < FRAGS_N; j++) mma(group[j], a.rest[g], b.part[g][j]);
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(step[j], part.a[i], part.b[j]);
+        for (int j = 0; j < FRAGS_N; j++) mma(group[j], a.part[g], b.rest[g][j]);
+    }
 #pragma unroll
-        for (int j = 0; j < FRAGS_N * 4; j++) sums[i][j / 4][j % 4] = __fadd_rn(sums[i][j / 4][j % 4], step[j / 4][j % 4]);
+    for (int g = 0; g < GROUP; g++)
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) mma(group[j], a.part[g], b.part[g][j]);
+#pragma unroll
+    for (int j = 0; j < FRAGS_N * 4; j++) sums[j / 4][j % 4] = __fadd_rn(sums[j / 4][j % 4], group[j / 4][j % 4]);
 #else
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], part.a[i], part.b[j]);
+    for (int j = 0; j < FRAGS_N; j++) mma(sums[j], a.part[0], b.part[0][j]);
 #endif
-    }
 }
 
 __device__ __forceinline__ void clear(fragment_row (&sums)[FRAGS_M])
@@ -301,19 +378,32 @@ __device__ __forceinline__ void multiply_any(const jg_args &args, fragment_row (
 {
     clear(sums);
 #pragma unroll 1
-    for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += JG_SLICES * 8) {
-        fragments x, part, rest;
+    for (u32 k = slice * 8 + (lane & 3); k - (lane & 3) < DIM_K; k += GROUP * JG_SLICES * 8) {
+        fragments x[GROUP];
+        operand_a part_a;
+        operand_b part_b;
         float alarm;
-        u32 row = row0 + (lane >> 2), column = column0 + (lane >> 2);
+        u32 row = row0 + (lane >> 2) * ROW_TURNS, column = column0 + (lane >> 2) * COLUMN_TURNS;
         asm volatile("" : "+r"(row), "+r"(column));  // or the addresses of all rows would be kept in registers
 #pragma unroll
-        for (u32 i = 0; i < FRAGS_M * 4; i++)
-            x.a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * 8, k + i % 4 / 2 * 4, DIM_M, DIM_K);
+        for (u32 g = 0; g < GROUP; g++) {
+            const u32 k_step = k + g * JG_SLICES * 8;
 #pragma unroll
-        for (u32 j = 0; j < FRAGS_N * 2; j++)
-            x.b[j / 2][j % 2] = element(b, LDB, B_KMAJOR, column + j / 2 * 8, k + j % 2 * 4, DIM_N, DIM_K);
-        split<true>(part, rest, x, alarm);
-        multiply(sums, part, rest);
+            for (u32 i = 0; i < FRAGS_M * 4; i++)
+                x[g].a[i / 4][i % 4] = element(a, LDA, A_KMAJOR, row + i / 4 * 16 + i % 2 * (ROW_TURNS == 2 ? 1 : 8),
+                                               k_step + i % 4 / 2 * 4, DIM_M, DIM_K);
+#pragma unroll
+            for (u32 j = 0; j < FRAGS_N * 2; j++)
+                x[g].b[j / 2][j % 2] = element(b, LDB, B_KMAJOR,
+                                               column + j / 2 / COLUMN_TURNS * COLUMN_TURNS * 8 + j / 2 % COLUMN_TURNS,
+                                               k_step + j % 2 * 4, DIM_N, DIM_K);
+        }
+        split_b<true>(part_b, x, alarm);
+#pragma unroll
+        for (u32 i = 0; i < FRAGS_M; i++) {
+            split_a<true>(part_a, x, i, alarm);
+            multiply(sums[i], part_a, part_b);
+        }
     }
 }
 
@@ -332,45 +422,61 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     clear(sums);
     if (args.alpha != 0.0f && DIM_K > 0) {
         const u32 stages = (DIM_K + JG_BK - 1) / JG_BK;
+        const float *from_a = first_tile<JG_BM, A_KMAJOR>(a, LDA, VECTOR_A, m0);
+        const float *from_b = first_tile<JG_BN, B_KMAJOR>(b, LDB, VECTOR_B, n0);
         auto copy = [&](u32 n, u32 stage) {
             if (n < stages) {
-                copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
-                copy_operand<JG_BN, B_KMAJOR, WHOLE_N>(stage + STAGE_A_BYTES, b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
+                copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, from_a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
+                copy_operand<JG_BN, B_KMAJOR, WHOLE_N>(stage + STAGE_A_BYTES, from_b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
             }
             cp_async_commit();
+            advance<A_KMAJOR>(from_a, LDA);
+            advance<B_KMAJOR>(from_b, LDB);
         };
 #pragma unroll 1
         for (u32 n = 0; n < JG_STAGES; n++) copy(n, shared + n * STAGE_BYTES);
-        const places p = places_of(warp_m, warp_n, slice, lane);
+        places p = places_of(warp_m, warp_n, slice, lane);
+        asm volatile("" : "+r"(p.a), "+r"(p.b));
         // Steps beyond k would make +0 of a sum of -0.
         auto is_left = [&](u32 n, u32 step) { return WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
-        fragments x, part, rest;
+        fragments x[GROUP];
+        operand_a part_a;
+        operand_b part_b;
         float alarm = 0.0f;
         u32 stage = shared;
         cp_async_wait<JG_STAGES - 1>();
         __syncthreads();
-        load_fragments(x, stage, p, 0);
-        split<false>(part, rest, x, alarm);
-        // While a step is multiplied, the fragments of the next one are on their way.
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++) {
+#pragma unroll
+            for (u32 i = 0; i < FRAGS_M; i++) load_a(x[g], i, stage, p, g * JG_SLICES);
+            load_b(x[g], stage, p, g * JG_SLICES);
+        }
 #pragma unroll 1
         for (u32 n = 0; n < stages; n++) {
 #pragma unroll UNROLL_STEPS
-            for (u32 step = 0; step + 1 < STEPS; step++) {
-                load_fragments(x, stage, p, (step + 1) * JG_SLICES);
-                if (!is_left(n, step)) continue;
-                multiply(sums, part, rest);
-                split<false>(part, rest, x, alarm);
-            }
-            if (n + 1 < stages) {
-                cp_async_wait<JG_STAGES - 2>();
-                __syncthreads();
-                copy(n + JG_STAGES, stage);
-                stage = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
-                load_fragments(x, stage, p, 0);
-            }
-            if (is_left(n, STEPS - 1)) {
-                multiply(sums, part, rest);
-                split<false>(part, rest, x, alarm);
+            for (u32 step = 0; step < STEPS; step += GROUP) {
+                // While a group is multiplied, the fragments of the next one are on their way. After the last one those of its
+                // stage's first group are read again, and not used: a condition would cost more.
+                const u32 next_step = step + GROUP < STEPS ? step + GROUP : 0;
+                if (step + GROUP == STEPS) {
+                    cp_async_wait<JG_STAGES - 2>();
+                    __syncthreads();
+                    copy(n + JG_STAGES, stage);
+                    const u32 next = stage == shared + (JG_STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;
+                    stage = n + 1 < stages ? next : stage;
+                }
+                if (!is_left(n, step)) continue;  // nor is any step after it
+                split_b<false>(part_b, x, alarm);
+#pragma unroll
+                for (u32 g = 0; g < GROUP; g++) load_b(x[g], stage, p, (next_step + g) * JG_SLICES);
+#pragma unroll
+                for (u32 i = 0; i < FRAGS_M; i++) {
+                    split_a<false>(part_a, x, i, alarm);
+#pragma unroll
+                    for (u32 g = 0; g < GROUP; g++) load_a(x[g], i, stage, p, (next_step + g) * JG_SLICES);
+                    multiply(sums[i], part_a, part_b);
+                }
             }
         }
         const bool numbers = JG_MODE == JG_MODE_TF32 ? alarm == alarm : fabsf(alarm) < __uint_as_float(INFINITY_BITS);

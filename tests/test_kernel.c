@@ -457,7 +457,7 @@ static void test_resources(void **state)
     s.tile = (tile){32, 64, 16, 8, 8, 2, 8};
     assert_int_equal(kernel_threads(&s), 256);
     assert_int_equal(kernel_shared_bytes(&s), 8 * 16 * (64 + 4) * 4);
-    /* Of 3xtf32 every element takes a register more, and a row of sums 16. Rows along k, here B's, are padded. */
+    /* 3xtf32 holds two steps, rests beside what is multiplied, and a row of sums. Rows along k, here B's, are padded. */
     s = base_spec();
     s.family = FAMILY_TF32;
     s.type_a = s.type_b = JG_F32;
@@ -469,7 +469,8 @@ static void test_resources(void **state)
     assert_int_equal(kernel_shared_bytes(&s), 2 * 16 * (136 + 64) * 4);
     const int one = kernel_registers(&s);
     s.math = JG_MATH_F32_3XTF32;
-    assert_int_equal(kernel_registers(&s) - one, 4 * 4 + 4 * 2 + 16);
+    assert_int_equal(one, 64 + (16 + 8) + 8 + 4 + 4 + 40);
+    assert_int_equal(kernel_registers(&s), 64 + 2 * (16 + 8) + 4 * 8 + 4 * 4 + 16 + 40);
     /* Four warps' sums may take more than the tiles. */
     s = base_spec();
     s.type_a = s.type_b = JG_S8;

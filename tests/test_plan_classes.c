@@ -118,7 +118,7 @@ static void every_class_has_its_number_of_kernels(void **state)
         {{JG_BF16, JG_BF16, JG_MATH_DEFAULT, 0}, 2, 44},    {{JG_S8, JG_S8, JG_MATH_DEFAULT, 0}, 2, 44},
         {{JG_U8, JG_S8, JG_MATH_DEFAULT, 0}, 2, 44},         {{JG_S8, JG_U8, JG_MATH_DEFAULT, 0}, 2, 44},
         {{JG_S4, JG_S4, JG_MATH_DEFAULT, 0}, 2, 5},         {{JG_E4M3, JG_E4M3, JG_MATH_DEFAULT, 0}, 2, 5},
-        {{JG_F32, JG_F32, JG_MATH_TF32, 0}, 0, 20},         {{JG_F32, JG_F32, JG_MATH_F32_3XTF32, 0}, 0, 20},
+        {{JG_F32, JG_F32, JG_MATH_TF32, 0}, 0, 12},         {{JG_F32, JG_F32, JG_MATH_F32_3XTF32, 0}, 0, 12},
         {{JG_F16, JG_F16, JG_MATH_F16, 0}, 0, 44},          {{JG_F16, JG_F16, JG_MATH_STRICT, 0}, 2, 2},
         {{JG_F16, JG_F16, JG_MATH_FLUSH, 0}, 2, 5},         {{JG_F16, JG_S4, JG_MATH_DEFAULT, 0}, 2, 5},
         {{JG_F32, JG_F32, JG_MATH_STRICT, 0}, 3, 3},

@@ -104,7 +104,7 @@ static const planted bugs[] = {
      .find = "wait_for_stage();\n                        __syncthreads();", .put = "wait_for_stage();\n", .kind = "race", .line = ""},
 
     {.name = "tf32: barrier of the main loop removed", .problem = "150x137x203:tf32", .family = TF32,
-     .find = "cp_async_wait<JG_STAGES - 2>();\n                __syncthreads();", .put = "cp_async_wait<JG_STAGES - 2>();\n",
+     .find = "cp_async_wait<JG_STAGES - 2>();\n                    __syncthreads();", .put = "cp_async_wait<JG_STAGES - 2>();\n",
      .kind = "race", .line = ""},
     {.name = "tf32: wait one group short", .problem = "150x137x203:tf32", .family = TF32,
      .find = "cp_async_wait<JG_STAGES - 2>();", .put = "cp_async_wait<JG_STAGES - 1>();", .kind = "cp.async not waited for", .line = ""},
@@ -220,7 +220,7 @@ static const planted bugs[] = {
      .find = "inner_left - column < UNIT ? (inner_left - column) * 4 : UNIT * 4", .put = "UNIT * 4", .kind = "outside the operands",
      .line = "cp.async", .text = "of A"},
     {.name = "3xtf32: a rest forgotten", .problem = "150x137x203:3xtf32", .family = TF32,
-     .find = "mma(step[j], rest.a[i], part.b[j]);", .put = "", .kind = "wrong"},
+     .find = "mma(group[j], a.rest[g], b.part[g][j]);", .put = "", .kind = "wrong"},
     {.name = "s4: the halves of a byte swapped", .problem = "150x136x202:s4-s32", .family = MMA,
      .find = "((u32)at & 1) * 4", .put = "(((u32)at & 1) ^ 1) * 4", .kind = "wrong"},
 };
