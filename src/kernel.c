@@ -175,7 +175,7 @@ static int shared_bytes_mma(const kernel_spec *s)
     const tile *t = &s->tile;
     const int stage = (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
     int bytes = t->stages * stage;
-    const int64_t steps = (s->k + t->k - 1) / t->k;
+    const int64_t steps = s->k ? (s->k + t->k - 1) / t->k : 0;
     if (steps > 0 && steps < t->stages && !realigns(s, s->vec_a, !s->trans_a) && !realigns(s, s->vec_b, s->trans_b)) {
         const int least = (int)steps * stage;
         bytes = least + (s->single && least + slabs <= bytes ? slabs : 0);
@@ -238,8 +238,8 @@ static int blocks_of_registers(const kernel_spec *s, int registers)
 #define MOST_SHARED_PER_SM (228 * 1024)
 static int may_take_turns(const kernel_spec *s)
 {
-    const int steps = s->tile.k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2) / 32 / s->tile.slices;
-    return s->family == FAMILY_MMA && steps <= 2 && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k &&
+    const int two_steps = 64 * s->tile.slices / (kernel_multiply_type(s) == JG_S8 ? 1 : 2);
+    return s->family == FAMILY_MMA && s->tile.k <= two_steps && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k &&
            2 * (kernel_shared_bytes(s) + 1024) <= MOST_SHARED_PER_SM;
 }
 

@@ -43,7 +43,7 @@ static int have_nvrtc(void)
                         .vec_a = SPEC_ARGUMENT,
                         .vec_b = SPEC_ARGUMENT,
                         .vec_c = SPEC_ARGUMENT,
-                        .tile = {32, 32, 16, 4, 4, 2}};
+                        .tile = {32, 32, 16, 4, 4, 2, 1}};
     image img;
     jg_status status = compile_on_thread(nvrtc_compiler, &tiny, &img);
     if (status == JG_ERR_NO_NVRTC) print_message("SKIP no NVRTC: %s\n", jg_last_error());
