@@ -484,8 +484,9 @@ typedef struct jg_group_item {
 
 /* Computes many products of different sizes in one launch (one for every 60 of them). `common` gives what they share: types, ops,
  * order, math, epilogue (scale, one bias, REQUANTIZE), activation; its sizes, leading dimensions, strides and group_k must be 0.
- * `shared` gives alpha, beta, scale, clamps, requantising and the stream; its matrices must be null. Each product has the
- * bits that jg_gemm gives it. Products are computed in no particular order; they may share A, B and biases, but no C may
+ * `shared` gives alpha, beta, scale, clamps, requantising and the stream; its matrices must be null. Each product is
+ * what jg_gemm makes of it, but that the number of slices in which k is summed (jg_plan_details.slices) is chosen for the whole list:
+ * last bits may differ. Products are computed in no particular order; they may share A, B and biases, but no C may
  * overlap another's operands. Runs on generic kernels of its own (JG_RESIDENT_GROUPED), which serve all sizes: a call waits
  * only where these have to be made, as jg_compile says. Can be captured into a graph. Thread-safe. Errors: as jg_gemm; a text
  * about one item names it. On error no product has been enqueued, but where the launch of a later part fails: then the parts

