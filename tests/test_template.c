@@ -50,7 +50,7 @@ static void test_parts_are_in_order(void **state)
     static const char *const shared[] = {"common.cuh", "numbers.cuh", "elements.cuh", "epilogue.cuh"};
     static const char *const own[][4] = {
         [FAMILY_SIMT] = {"quads.cuh", "simt.cu", "entry.cuh"}, [FAMILY_MMA] = {"fragments.cuh", "realign.cuh", "mma.cu", "entry.cuh"},
-        [FAMILY_TF32] = {"quads.cuh", "fragments.cuh", "tf32.cu", "entry.cuh"}};
+        [FAMILY_TF32] = {"fragments.cuh", "tf32.cu", "entry.cuh"}};
     for (int family = FAMILY_SIMT; family <= LAST_FAMILY; family++) {
         const char *at = template_source(family);
         for (int i = 0; i < 8; i++) {
