@@ -9,8 +9,8 @@
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, k contiguous)
 // and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted are gathered: read through registers,
-// by any strides, into the k-major layout; there the transposition can be a launch argument. Those whose rows are not even 4-byte
-// aligned, and 8-bit ones not contiguous along k, are realigned (realign.cuh).
+// by any strides, into the k-major layout; there the transposition can be a launch argument. Those whose rows are not 16-byte
+// aligned come in pieces, and 8-bit ones not contiguous along k are turned (realign.cuh).
 //
 // The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family and of as
 // many slices give the same bits. With JG_SLICES = S, step t from the start of k is for slice t mod S.
@@ -34,11 +34,11 @@
 #define A_KMAJOR (JG_TRANS_A == 0)
 #endif
 #if GATHERS(JG_VEC_A)
-#define REALIGNS_A false
+#define TURNS_A false
 #define K_CONTIGUOUS_A true
 #else
 #define K_CONTIGUOUS_A (JG_TRANS_A == 0)
-#define REALIGNS_A (JG_VEC_A == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A))
+#define TURNS_A (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A)
 #endif
 #if GATHERS(JG_VEC_B) || MULTIPLY == JG_TYPE_S8
 #define B_KMAJOR true
@@ -46,21 +46,34 @@
 #define B_KMAJOR (JG_TRANS_B != 0)
 #endif
 #if GATHERS(JG_VEC_B)
-#define REALIGNS_B false
+#define TURNS_B false
 #define K_CONTIGUOUS_B true
 #else
 #define K_CONTIGUOUS_B (JG_TRANS_B != 0)
-#define REALIGNS_B (JG_VEC_B == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B))
+#define TURNS_B (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B)
 #endif
-#define REALIGNS (REALIGNS_A || REALIGNS_B)
+#define TURNS (TURNS_A || TURNS_B)
+// Whether an operand comes in pieces (realign.cuh).
+#define IN_PIECES_A (!TURNS_A && (JG_VEC_A == 1 || JG_VEC_A == 4 || JG_VEC_A == 8))
+#define IN_PIECES_B (!TURNS_B && (JG_VEC_B == 1 || JG_VEC_B == 4 || JG_VEC_B == 8))
+#ifdef JG_LDA
+#define ODD_A (JG_LDA % 2 != 0)
+#else
+#define ODD_A false
+#endif
+#ifdef JG_LDB
+#define ODD_B (JG_LDB % 2 != 0)
+#else
+#define ODD_B false
+#endif
 
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
 // Whether the next stage's first fragments are read before this one's last are multiplied, which is then where the barrier is.
-#define AHEAD (STEPS > 1 && !REALIGNS)
+#define AHEAD (STEPS > 1 && !TURNS)
 // Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
 #ifdef JG_K
 #define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
-#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !REALIGNS)
+#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !TURNS)
 #else
 #define STEPS_OF_K 0
 #define ALL_AT_ONCE false
@@ -71,6 +84,8 @@
 #define RING_BYTES (STAGES * STAGE_BYTES)
 // A loop over few stages with few mma each goes without jumps.
 static const int UNROLL_STAGES = ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * FRAGS_M * FRAGS_N <= 64) ? 16 : 1;
+// What comes in pieces takes many copies.
+static const int UNROLL_LOADS = IN_PIECES_A || IN_PIECES_B ? 1 : UNROLL_LONG;
 
 // WHOLE: all the bytes are there.
 template <int BYTES, bool WHOLE>
@@ -338,42 +353,55 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;
         copy_source copy_a = first_chunk<JG_BM, A_KMAJOR>(a, LDA, m0), copy_b = first_chunk<JG_BN, B_KMAJOR>(b, LDB, n0);
         u32 filling = shared;
+        // What comes in pieces; what there is of it from a stage's corner on.
+        typename pieces_of<IN_PIECES_A, A_KMAJOR, JG_BM, THREADS, JG_VEC_A, ODD_A, EDGE_M>::type pieces_a;
+        typename pieces_of<IN_PIECES_B, B_KMAJOR, JG_BN, THREADS, JG_VEC_B, ODD_B, EDGE_N>::type pieces_b;
+        pieces_a.begin_at(a, LDA, A_KMAJOR ? m0 : 0, A_KMAJOR ? 0 : m0, A_KMAJOR ? DIM_M : DIM_K, A_KMAJOR ? DIM_K : DIM_M);
+        pieces_b.begin_at(b, LDB, B_KMAJOR ? n0 : 0, B_KMAJOR ? 0 : n0, B_KMAJOR ? DIM_N : DIM_K, B_KMAJOR ? DIM_K : DIM_N);
+        auto outer_a = [&](u32 k0) { return A_KMAJOR ? DIM_M - m0 : DIM_K - k0; };
+        auto inner_a = [&](u32 k0) { return A_KMAJOR ? DIM_K - k0 : DIM_M - m0; };
+        auto outer_b = [&](u32 k0) { return B_KMAJOR ? DIM_N - n0 : DIM_K - k0; };
+        auto inner_b = [&](u32 k0) { return B_KMAJOR ? DIM_K - k0 : DIM_N - n0; };
         // Stages are filled one after the other.
         auto load = [&](u32 step) {
             const u32 stage = filling, k0 = step * JG_BK;
             if (step < steps) {
-                if (!REALIGNS_A)
+                if (!TURNS_A && !IN_PIECES_A)
                     load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, copy_a, weights_a, LDA, !TRANS_A,
                                                                                      wide_a, m0, k0, DIM_M, DIM_K);
-                if (!REALIGNS_B)
+                if (!TURNS_B && !IN_PIECES_B)
                     load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, copy_b, weights_b,
                                                                                      LDB, TRANS_B, wide_b, n0, k0, DIM_N, DIM_K);
+                pieces_a.copy_all(stage, LDA, outer_a(k0), inner_a(k0));
+                pieces_b.copy_all(stage + STAGE_A_BYTES, LDB, outer_b(k0), inner_b(k0));
             }
             cp_async_commit();
             copy_a.from += A_KMAJOR ? JG_BK * ELEMENT_BYTES : LDA * (JG_BK * ELEMENT_BYTES);
             copy_b.from += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
+            pieces_a.next_stage(LDA);
+            pieces_b.next_stage(LDB);
             filling = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES;
         };
-        realigned<REALIGNS_A, K_CONTIGUOUS_A, JG_BM, THREADS, JG_VEC_A> words_a;
-        realigned<REALIGNS_B, K_CONTIGUOUS_B, JG_BN, THREADS, JG_VEC_B> words_b;
+        typename either<TURNS_A, turned_rows<JG_BM, THREADS, JG_VEC_A >= 4>, no_turned_rows>::type words_a;
+        typename either<TURNS_B, turned_rows<JG_BN, THREADS, JG_VEC_B >= 4>, no_turned_rows>::type words_b;
         auto fetch_words = [&](u32 step) {
             if (step >= steps) return;
-            words_a.fetch(a, LDA, m0, step * JG_BK, DIM_M, DIM_K);
-            words_b.fetch(b, LDB, n0, step * JG_BK, DIM_N, DIM_K);
+            words_a.fetch(a, LDA, step * JG_BK, m0, DIM_K, DIM_M);
+            words_b.fetch(b, LDB, step * JG_BK, n0, DIM_K, DIM_N);
         };
         auto put_words = [&](u32 step) {
             const u32 stage = shared + step % STAGES * STAGE_BYTES, k0 = step * JG_BK;
             if (step >= steps) return;
             words_a.put(stage);
             words_b.put(stage + STAGE_A_BYTES);
-            if (!words_a.has_edges_at(m0, k0, DIM_M, DIM_K) && !words_b.has_edges_at(n0, k0, DIM_N, DIM_K)) return;
+            if (!words_a.has_edges_at(m0, DIM_M) && !words_b.has_edges_at(n0, DIM_N)) return;
             __syncthreads();
-            words_a.put_edges(stage, a, LDA, m0, k0, DIM_M, DIM_K);
-            words_b.put_edges(stage + STAGE_A_BYTES, b, LDB, n0, k0, DIM_N, DIM_K);
+            words_a.put_edges_of(stage, a, LDA, k0, m0, DIM_K, DIM_M);
+            words_b.put_edges_of(stage + STAGE_A_BYTES, b, LDB, k0, n0, DIM_K, DIM_N);
         };
-        // What is realigned is fetched one step ahead: the first step, in a turn of the loop before it.
-        const u32 first = REALIGNS ? -1 : 0;
-#pragma unroll UNROLL_LONG
+        // What is turned is fetched one step ahead: the first step, in a turn of the loop before it.
+        const u32 first = TURNS ? -1 : 0;
+#pragma unroll UNROLL_LOADS
         for (u32 step = 0; step != first + STAGES - 1; step++) load(step);
 
         u32 at_a[A_KMAJOR ? STEPS : FRAGS_M], at_b[B_KMAJOR ? STEPS : FRAGS_N / 2];
@@ -395,18 +423,26 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
 #pragma unroll
                 for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         };
-        auto await_stage = [&]() {
+        // there: whether there is a stage, which is shifted then.
+        auto await_stage = [&](bool there) {
             cp_async_wait<STAGES - 2>();
+            if (pieces_a.FIXES || pieces_b.FIXES) {
+                __syncwarp();
+                if (there) {
+                    pieces_a.fix(stage, LDA, DIM_K);
+                    pieces_b.fix(stage + STAGE_A_BYTES, LDB, DIM_K);
+                }
+            }
             __syncthreads();
         };
         auto next_stage = [&]() { stage = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES; };
         if (AHEAD) {
-            await_stage();
+            await_stage(true);
             fetch(0);
         }
 #pragma unroll 1
-        for (u32 step = first; REALIGNS && step != steps; step++) {
-            await_stage();
+        for (u32 step = first; TURNS && step != steps; step++) {
+            await_stage(step < steps);
             load(step + STAGES - 1);
             fetch_words(step + 1);
             if (step < steps) {
@@ -421,9 +457,9 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             put_words(step + 1);
         }
 #pragma unroll UNROLL_STAGES
-        for (u32 step = 0; !REALIGNS && step < steps; step++) {
+        for (u32 step = 0; !TURNS && step < steps; step++) {
             if (!AHEAD) {
-                await_stage();
+                await_stage(true);
                 fetch(0);
             }
 #pragma unroll
@@ -432,7 +468,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                     fetch(t + 1);
                 } else if (AHEAD && step + 1 < steps) {
                     next_stage();
-                    await_stage();
+                    await_stage(true);
                     fetch(0);
                 }
                 if (t == 0 && !ALL_AT_ONCE) load(step + STAGES - 1);
