@@ -16,8 +16,28 @@ template <int CHUNKS>
 __device__ __forceinline__ u32 turn_of(u32 row);
 template <int CHUNKS>
 __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk);
-template <int BYTES, bool WHOLE>
-__device__ __forceinline__ void cp_async(u32 shared, const void *global, u32 valid_bytes);
+
+// Addresses of which the compiler knows nothing: what is added to one stays in the instruction that uses it, instead of taking a
+// register for each sum.
+__device__ __forceinline__ u32 opaque(u32 address)
+{
+    asm("" : "+r"(address));
+    return address;
+}
+
+__device__ __forceinline__ const u8 *opaque(const u8 *address)
+{
+    asm("" : "+l"(address));
+    return address;
+}
+
+// Copies the first `have` bytes of a piece, if `count` is above `q`, and fills up with zeros.
+template <int BYTES>
+__device__ __forceinline__ void copy_piece(u32 shared, const u8 *global, u32 have, u32 count, u32 q)
+{
+    asm volatile("{ .reg .pred p; .reg .b32 n; setp.gt.u32 p, %3, %4; selp.b32 n, %2, 0, p; cp.async.ca.shared.global [%0], [%1], %5, n; }"
+                 ::"r"(shared), "l"(global), "r"(have), "r"(count), "r"(q), "n"(BYTES) : "memory");
+}
 
 __device__ __forceinline__ void load_word(u32 &word, const u8 *p)
 {
@@ -144,17 +164,18 @@ struct row_pieces {
         return KINDS * (i * WARPS % PER_KIND * GROUP);
     }
 
-    // An address `down` and `below` rows below another one: all three are of different bits, so that the swizzle adds up.
-    static __device__ __forceinline__ u32 moved(u32 address, u32 down, u32 below)
+    // An address so many rows below another one: both are of different bits, so that the swizzle adds up.
+    static __device__ __forceinline__ u32 moved(u32 address, u32 rows)
     {
-        return (address ^ (turn_of<CHUNKS>(down) ^ turn_of<CHUNKS>(below)) * 16) + (down + below) * ROW_BYTES;
+        return (address ^ turn_of<CHUNKS>(rows) * 16) + rows * ROW_BYTES;
     }
 
     __device__ __forceinline__ void load_head(u32 i, i64 ld, u32 row0, u32 row_limit)
     {
-        const u32 kind = kind_of(i), down = rows_to(i), below = first_of(kind, ld), row = row0 + row_of(CHUNKS) + down + below;
+        const u32 kind = kind_of(i), below = first_of(kind, ld), row = row0 + row_of(CHUNKS) + below;
+        const u32 rows = exists(i) && lane() % CHUNKS == 0 && shift_of(kind, ld) != 0 ? left_of(row, row_limit) : 0;
         carry[i] = 0;
-        load_half_if(carry[i], heads + (down + below) * ld * BYTES, exists(i) && lane() % CHUNKS == 0 && row < row_limit ? shift_of(kind, ld) : 0, 0);
+        load_half_if(carry[i], opaque(heads + below * ld * BYTES) + rows_to(i) * ld * BYTES, rows, rows_to(i));
     }
 
     // Of the first stage the heads are read at once.
@@ -195,8 +216,9 @@ struct row_pieces {
             const u32 left = left_of(lane() % IN_ROW * PIECE + right + ahead, columns_left * BYTES);
             have = left < PIECE ? left : PIECE;
         }
-        if (EDGE_ROWS && row_of(IN_ROW) + down + below >= rows_left) have = 0;
-        cp_async<PIECE, false>(moved(shared + at, down, below) + right, from + ((down + below) * ld * BYTES + right + ahead), have);
+        const u32 rows = EDGE_ROWS ? left_of(row_of(IN_ROW) + below, rows_left) : ROWS;
+        copy_piece<PIECE>(moved(opaque(shared + moved(at, below)), down) + right,
+                          opaque(from + (below * ld * BYTES + ahead)) + (down * ld * BYTES + right), have, rows, down);
     }
 
     __device__ __forceinline__ void copy_all(u32 shared, i64 ld, u32 rows_left, u32 columns_left) const
@@ -210,6 +232,12 @@ struct row_pieces {
         from += ALONG_K ? COLUMNS * BYTES : ROWS * ld * BYTES;
     }
 
+    // Where a lane's chunk of a group is.
+    __device__ __forceinline__ u32 fixed(u32 shared, u32 i, i64 ld) const
+    {
+        return moved(opaque(shared + moved(fix_at, first_of(kind_of(i), ld))), rows_to(i));
+    }
+
     // Shifts the rows of a stage that the warp copied, which all its lanes must have seen come.
     __device__ __forceinline__ void fix(u32 shared, i64 ld, u32 row_limit)
     {
@@ -220,7 +248,7 @@ struct row_pieces {
         for (u32 i = 0; i < GROUPS; i++)
             if (exists(i) && shift_of(kind_of(i), ld) != 0)
                 asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(v[i][0]), "=r"(v[i][1]), "=r"(v[i][2]), "=r"(v[i][3])
-                             : "r"(moved(shared + fix_at, rows_to(i), first_of(kind_of(i), ld))) : "memory");  // to shift
+                             : "r"(fixed(shared, i, ld)) : "memory");  // to shift
 #pragma unroll
         for (u32 i = 0; i < GROUPS; i++) {
             const u32 shift = shift_of(kind_of(i), ld);
@@ -233,7 +261,7 @@ struct row_pieces {
             else load_head(i, ld, step * ROWS, row_limit);
             const u32 x = joined(before, v[i][0], shift), y = joined(v[i][0], v[i][1], shift);
             const u32 z = joined(v[i][1], v[i][2], shift), w = joined(v[i][2], v[i][3], shift);
-            asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(moved(shared + fix_at, rows_to(i), first_of(kind_of(i), ld))),
+            asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(fixed(shared, i, ld)),
                          "r"(x), "r"(y), "r"(z), "r"(w) : "memory");  // shifted
         }
     }
