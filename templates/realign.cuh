@@ -36,7 +36,7 @@ template <int BYTES>
 __device__ __forceinline__ void copy_piece(u32 shared, const u8 *global, u32 have, u32 count, u32 q)
 {
     asm volatile("{ .reg .pred p; .reg .b32 n; setp.gt.u32 p, %3, %4; selp.b32 n, %2, 0, p; cp.async.ca.shared.global [%0], [%1], %5, n; }"
-                 ::"r"(shared), "l"(global), "r"(have), "r"(count), "r"(q), "n"(BYTES) : "memory");
+                 ::"r"(shared), "l"(global), "r"(have), "r"(count), "r"(q), "n"(BYTES) : "memory");  // cp.async
 }
 
 __device__ __forceinline__ void load_word(u32 &word, const u8 *p)
