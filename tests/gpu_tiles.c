@@ -151,8 +151,6 @@ static void run(product *x, const plan *chosen)
     char name[KERNEL_NAME_BYTES];
     jg_operands data;
     kernel_format_name(&chosen->spec, name);
-    assert_true(chosen->spec.tile.slices <= MAX_SLICES);
-    unsigned char **first = &x->first[chosen->spec.tile.slices];
     jg_status status = on_device_upload(on_gpu_context, on_gpu_arena, ON_GPU_ARENA_BYTES, &x->ref, &x->alpha, &x->beta, &data);
     if (status == JG_OK) status = launch(chosen, &x->p, &data);
     if (status == JG_OK) status = on_device_download(on_gpu_context, &data, &x->ref, x->ref.c.block);
