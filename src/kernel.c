@@ -190,13 +190,16 @@ static int converts(const kernel_spec *s)
     return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
 }
 
-/* What of an mma kernel's operand is under way in registers: two for each word of 4 bytes that is realigned, one for each that is
- * only turned. */
-static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguous)
+/* What an mma kernel's operand takes for the way that it comes (realign.cuh). What is turned is under way in registers: one for each
+ * word of 4 bytes, two if it is realigned too. What comes in pieces has more addresses, and what is shifted there a register for
+ * each 512 bytes that a warp shifts at once. */
+static int realign_registers(const kernel_spec *s, int vec, int mn, int k_contiguous)
 {
     const int bytes = kernel_multiply_type(s) == JG_S8, threads = kernel_threads(s);
     const int words = (mn * s->tile.k / (bytes ? 4 : 2) + threads - 1) / threads;
-    return vec == SPEC_REALIGN ? 2 * words : vec >= 4 && bytes && !k_contiguous ? words : 0;
+    if (vec != SPEC_REALIGN && vec != 8 && vec != 4) return 0;
+    if (bytes && !k_contiguous) return vec == SPEC_REALIGN ? 2 * words : words;
+    return 8 + (vec == SPEC_REALIGN ? words / 4 : 0);
 }
 
 /* What a step's operands take; the next step's too, where a slice has several in a stage. Of 3xtf32 each f32 takes a register more,
@@ -208,7 +211,7 @@ static int operand_registers(const kernel_spec *s)
     switch (s->family) {
     case FAMILY_MMA:
         return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0) +
-               words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
+               realign_registers(s, s->vec_a, t->m, !s->trans_a) + realign_registers(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
     default: return 2 * (t->warp_m + t->warp_n) + (converts(s) || s->type_a != JG_F32 || s->arch < 80 ? quads : 0);
     }

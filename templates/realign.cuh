@@ -115,6 +115,7 @@ struct row_pieces {
     static const int GROUPS = (PER_KIND * KINDS + WARPS - 1) / WARPS;                // of a warp
     static const int PIECES = 512 / PIECE / 32, COUNT = GROUPS * PIECES;             // of a lane: of a group, of a stage
     static const bool FIXES = REALIGN;
+    static_assert(ROW_BYTES <= 512 && PER_KIND * KINDS * 512 == ROWS * ROW_BYTES, "whole groups of each kind");
     const u8 *from, *heads;  // a lane's first piece of the stage to copy, the head of its first row of the stage to shift
     u32 at, fix_at;          // in the stage: a lane's first piece to copy, its first chunk to shift
     u32 begin, step;         // the first row's first element, as elements from an aligned address; the stage to shift
