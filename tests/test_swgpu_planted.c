@@ -80,7 +80,7 @@ static const planted bugs[] = {
     {.name = "mma: a warp leaves before the barrier", .problem = "150x136x200:f16", .family = MMA,
      .find = "if (!APART) __syncthreads();  // the slabs", .put = "if (threadIdx.x < 32) return; __syncthreads();  // the slabs",
      .kind = "divergent barrier", .line = "__syncthreads"},
-    {.name = "mma, slices: barrier before the sums are added removed", .problem = "70x72x500:f16", .family = MMA, .slices = 4,
+    {.name = "mma, slices: barrier before the sums are added removed", .problem = "70x72x1500:f16", .family = MMA, .slices = 4,
      .find = "if (JG_SLICES > 1) __syncthreads();", .put = "if (JG_SLICES > 1) __syncwarp();", .kind = "race", .line = ""},
     {.name = "mma: barrier between batch items removed", .problem = "70x72x40x3:f16", .family = MMA,
      .find = "__syncthreads();  // the next item reuses the buffers", .put = "", .kind = "race", .line = "",
