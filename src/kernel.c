@@ -163,14 +163,27 @@ static int slabs_bytes(const kernel_spec *s)
     return kernel_threads(s) / 32 * rows * s->tile.warp_n * 4;
 }
 
+/* Whether an mma kernel's operand is turned on its way, through registers. */
+static int is_turned(const kernel_spec *s, int vec, int k_contiguous)
+{
+    return (vec == SPEC_REALIGN || vec >= 4) && kernel_multiply_type(s) == JG_S8 && !k_contiguous;
+}
+
+/* Where k is known to be of fewer steps than there are stages, those alone; and the sums beside them, if the batch is one item and
+ * the other stages would have held them. */
 static int shared_bytes_mma(const kernel_spec *s)
 {
     const tile *t = &s->tile;
-    const int stages = t->stages * (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
-    return stages > slabs ? stages : slabs;
+    const int stage = (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
+    int bytes = t->stages * stage;
+    const int64_t steps = (s->k + t->k - 1) / t->k;
+    if (steps > 0 && steps < t->stages && !is_turned(s, s->vec_a, !s->trans_a) && !is_turned(s, s->vec_b, s->trans_b)) {
+        const int least = (int)steps * stage;
+        bytes = least + (s->single && least + slabs <= bytes ? slabs : 0);
+    }
+    return bytes > slabs ? bytes : slabs;
 }
 
-/* Rows along k are padded by 8 elements, those along m and n are swizzled. */
 static int shared_bytes_tf32(const kernel_spec *s)
 {
     const tile *t = &s->tile;
@@ -198,11 +211,11 @@ static int realign_registers(const kernel_spec *s, int vec, int mn, int k_contig
     const int bytes = kernel_multiply_type(s) == JG_S8, threads = kernel_threads(s);
     const int words = (mn * s->tile.k / (bytes ? 4 : 2) + threads - 1) / threads;
     if (vec != SPEC_REALIGN && vec != 8 && vec != 4) return 0;
-    if (bytes && !k_contiguous) return vec == SPEC_REALIGN ? 2 * words : words;
+    if (is_turned(s, vec, k_contiguous)) return vec == SPEC_REALIGN ? 2 * words : words;
     return 8 + (vec == SPEC_REALIGN ? words / 4 : 0);
 }
 
-/* What a step's operands take; the next step's too, where a slice has several in a stage. Of 3xtf32 each f32 takes a register more,
+/* What a step's operands take, and the next step's. Of 3xtf32 each f32 takes a register more,
  * for its rest, and a row of sums is added up apart. simt's elements that cannot be copied wait in registers. */
 static int operand_registers(const kernel_spec *s)
 {
@@ -210,25 +223,45 @@ static int operand_registers(const kernel_spec *s)
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
     case FAMILY_MMA:
-        return fragments * (t->k > t->slices * (kernel_multiply_type(s) == JG_S8 ? 32 : 16) ? 2 : 1) + (converts(s) ? 16 : 0) +
+        return fragments * 2 + (converts(s) ? 16 : 0) +
                realign_registers(s, s->vec_a, t->m, !s->trans_a) + realign_registers(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32: return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 3 + 16 : fragments * 2;
     default: return 2 * (t->warp_m + t->warp_n) + (converts(s) || s->type_a != JG_F32 || s->arch < 80 ? quads : 0);
     }
 }
 
-/* sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like */
+static int blocks_of_registers(const kernel_spec *s, int registers)
+{
+    return 65536 / (registers * kernel_threads(s));
+}
+
+/* Whether an mma kernel's fragments may take turns: the next step's of one operand the places of this one's, and ptxas finds a
+ * few registers more. Of stages of two steps and with known sizes, where two blocks fit the most shared memory that an SM has. */
+#define MOST_SHARED_PER_SM (228 * 1024)
+static int may_take_turns(const kernel_spec *s)
+{
+    const int steps = s->tile.k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2) / 32 / s->tile.slices;
+    return s->family == FAMILY_MMA && steps <= 2 && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k &&
+           2 * (kernel_shared_bytes(s) + 1024) <= MOST_SHARED_PER_SM;
+}
+
+/* Sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like. */
 int kernel_registers(const kernel_spec *s)
 {
-    const int simt = s->family == FAMILY_SIMT;
-    const int sums = s->tile.warp_m * s->tile.warp_n / (simt ? 1 : 32);
+    const int simt = s->family == FAMILY_SIMT, wm = s->tile.warp_m, wn = s->tile.warp_n;
+    const int sums = wm * wn / (simt ? 1 : 32);
     const int registers = sums + operand_registers(s) + (simt ? 32 : 40);
+    /* That makes two blocks an SM of one. */
+    if (may_take_turns(s) && blocks_of_registers(s, registers) == 1) {
+        const int in_turns = registers - (wm > wn ? wm : wn) / 4 - 8;
+        if (blocks_of_registers(s, in_turns) == 2) return in_turns;
+    }
     return registers < 64 ? 64 : registers;
 }
 
 int kernel_min_blocks(const kernel_spec *s)
 {
-    const int blocks = 65536 / (kernel_registers(s) * kernel_threads(s));
+    const int blocks = blocks_of_registers(s, kernel_registers(s));
     return blocks < 1 ? 1 : blocks;
 }
 

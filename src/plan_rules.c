@@ -31,6 +31,11 @@ static int family_exists(const situation *s)
     return 1;
 }
 
+static int is_power_of_two(int size)
+{
+    return size > 0 && (size & (size - 1)) == 0;
+}
+
 static int tile_divides(const situation *s)
 {
     const tile *t = &s->c->spec.tile;
@@ -41,6 +46,10 @@ static int tile_divides(const situation *s)
         REFUSE("a %dx%d tile does not divide into %dx%d parts", t->m, t->n, t->warp_m, t->warp_n);
     if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % steps))
         REFUSE("a warp tile of %dx%dx%d is not made of 16x16x%d steps", t->warp_m, t->warp_n, t->k, steps);
+    if (mma && !(is_power_of_two(t->m) && is_power_of_two(t->n) && is_power_of_two(t->k) && is_power_of_two(t->warp_m) &&
+                 is_power_of_two(t->warp_n) && is_power_of_two(t->slices)))
+        REFUSE("a %dx%dx%d tile of %dx%d warps in %d slices is not of powers of two alone", t->m, t->n, t->k, t->warp_m,
+               t->warp_n, t->slices);
     if (s->c->spec.family == FAMILY_TF32 && (t->warp_m % 16 || t->warp_n % 16 || t->k % 8))
         REFUSE("a warp tile of %dx%dx%d is not made of 16x16x8 steps", t->warp_m, t->warp_n, t->k);
     if (s->c->spec.family == FAMILY_TF32 && t->k & (t->k - 1)) REFUSE("a k step of %d is no power of two", t->k);

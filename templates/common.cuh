@@ -175,19 +175,27 @@ typedef float sum_t;
 #define JG_BITS(f) __float_as_uint(f)
 #define JG_FLOAT(u) __uint_as_float(u)
 
-// Tile coordinates of this block. Up to eight rows of tiles are walked column by column, so that blocks that
+// How many rows of tiles are walked together: about as many as make a square of the blocks that run together. Chips of these
+// numbers have a hundred SMs and more.
+#if (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000) && JG_BM <= 128
+#define ROWS_TOGETHER 16
+#else
+#define ROWS_TOGETHER 8
+#endif
+
+// Tile coordinates of this block. Up to so many rows of tiles are walked column by column, so that blocks that
 // run together share panels of A and B in L2.
 __device__ __forceinline__ void tile_of_block(const jg_args &args, u32 block, u32 &tile_m, u32 &tile_n)
 {
     const u32 rows = (DIM_M + JG_BM - 1) / JG_BM, columns = (DIM_N + JG_BN - 1) / JG_BN;
-    if (rows <= 8) {
+    if (rows <= ROWS_TOGETHER) {
         tile_n = block / rows;
         tile_m = block - tile_n * rows;
         return;
     }
-    const u32 group = 8 * columns;
-    const u32 first = block / group * 8;
-    const u32 height = rows % 8 == 0 || rows - first >= 8 ? 8 : rows - first;
+    const u32 group = ROWS_TOGETHER * columns;
+    const u32 first = block / group * ROWS_TOGETHER;
+    const u32 height = rows % ROWS_TOGETHER == 0 || rows - first >= ROWS_TOGETHER ? ROWS_TOGETHER : rows - first;
     const u32 within = block % group;
     tile_m = first + within % height;
     tile_n = within / height;

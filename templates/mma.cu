@@ -15,7 +15,10 @@
 // The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family and of as
 // many slices give the same bits. With JG_SLICES = S, step t from the start of k is for slice t mod S.
 //
-// A warp reads the next step's fragments before it multiplies this one's, across the barrier between stages too.
+// While a warp multiplies a step's fragments it reads the next step's, one at a time between the mma, and then, likewise, begins
+// the copies of a stage: a burst would fill the queue to shared memory, and the mma behind it would wait. (Between a read and a
+// copy ptxas puts idle instructions, so they do not take turns.) The barrier between stages is amid a stage's last step, for the
+// tensor cores have work then while the warps meet.
 
 #define THREADS WARP_THREADS
 #define ELEMENT_BYTES (MULTIPLY == JG_TYPE_S8 ? 1 : 2)  // in shared memory
@@ -34,11 +37,11 @@
 #define A_KMAJOR (JG_TRANS_A == 0)
 #endif
 #if GATHERS(JG_VEC_A)
-#define TURNS_A false
+#define TURNED_A false
 #define K_CONTIGUOUS_A true
 #else
 #define K_CONTIGUOUS_A (JG_TRANS_A == 0)
-#define TURNS_A (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A)
+#define TURNED_A (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A)
 #endif
 #if GATHERS(JG_VEC_B) || MULTIPLY == JG_TYPE_S8
 #define B_KMAJOR true
@@ -46,16 +49,16 @@
 #define B_KMAJOR (JG_TRANS_B != 0)
 #endif
 #if GATHERS(JG_VEC_B)
-#define TURNS_B false
+#define TURNED_B false
 #define K_CONTIGUOUS_B true
 #else
 #define K_CONTIGUOUS_B (JG_TRANS_B != 0)
-#define TURNS_B (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B)
+#define TURNED_B (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B)
 #endif
-#define TURNS (TURNS_A || TURNS_B)
+#define TURNED (TURNED_A || TURNED_B)
 // Whether an operand comes in pieces (realign.cuh).
-#define IN_PIECES_A (!TURNS_A && (JG_VEC_A == 1 || JG_VEC_A == 4 || JG_VEC_A == 8))
-#define IN_PIECES_B (!TURNS_B && (JG_VEC_B == 1 || JG_VEC_B == 4 || JG_VEC_B == 8))
+#define IN_PIECES_A (!TURNED_A && (JG_VEC_A == 1 || JG_VEC_A == 4 || JG_VEC_A == 8))
+#define IN_PIECES_B (!TURNED_B && (JG_VEC_B == 1 || JG_VEC_B == 4 || JG_VEC_B == 8))
 #ifdef JG_LDA
 #define ODD_A (JG_LDA % 2 != 0)
 #else
@@ -68,35 +71,57 @@
 #endif
 
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
-// Whether the next stage's first fragments are read before this one's last are multiplied, which is then where the barrier is.
-#define AHEAD (STEPS > 1 && !TURNS)
-// Where k is known to be of fewer steps than there are stages, all are under way at once and the slabs have room of their own.
+#define MMAS (FRAGS_M * FRAGS_N)                       // of a step, that a warp makes
+// A step's fragments have registers beside those of the step before it. But where so many blocks are to share an SM that there is
+// no room for them, those of the operand that has more of them take turns: the next step's first one is fetched when the mma of
+// this step's first one are done.
+#define ROOM (65536 / (THREADS * JG_MIN_BLOCKS))
+#define IN_TURNS (MMAS >= 16 && MMAS * REGISTERS + 8 * (FRAGS_M + FRAGS_N / 2) + 40 > ROOM)
+#define TURNS_A (IN_TURNS && FRAGS_M >= FRAGS_N / 2)
+#define TURNS_B (IN_TURNS && !TURNS_A)
+#define TURNS (TURNS_A ? FRAGS_M : TURNS_B ? FRAGS_N / 2 : 0)
+#define TURN_MMAS(mmas, i) ((mmas) * (i) / (TURNS > 0 ? TURNS : 1))  // of so many, those before turn i
+#define BESIDE (FRAGS_M + FRAGS_N / 2 - TURNS)         // fragments that are fetched beside the step before them
+#define MOST_BESIDE ((BESIDE - 1) / (MMAS / 2) + 1)    // before one mma
+#define MOST_COPIES ((STAGE_BYTES / (IN_PIECES_A || IN_PIECES_B ? 4 : 16) / THREADS + 8) / (MMAS / 2) + 2)
+// Where k is known to be of fewer steps than there are stages, all are under way at once. The memory of the other
+// stages is not asked for, but where it holds the slabs, which then need not wait for the last stage to be read.
 #ifdef JG_K
 #define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
-#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !TURNS)
+#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !TURNED)
 #else
 #define STEPS_OF_K 0
 #define ALL_AT_ONCE false
 #endif
 #define STAGES (ALL_AT_ONCE ? STEPS_OF_K + 1 : JG_STAGES)  // in use, or in turn the next one
+#ifdef JG_SINGLE
 #define SLABS_APART (ALL_AT_ONCE && (JG_STAGES - STEPS_OF_K) * STAGE_BYTES >= JG_SLICES * TILE_WARPS * SLAB_BYTES)
+#else
+#define SLABS_APART false  // many blocks share an SM's memory
+#endif
 #define SLABS_AT (SLABS_APART ? STEPS_OF_K * STAGE_BYTES : 0)
 #define RING_BYTES (STAGES * STAGE_BYTES)
 // A loop over few stages with few mma each goes without jumps.
-static const int UNROLL_STAGES = ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * FRAGS_M * FRAGS_N <= 64) ? 16 : 1;
+#define STRAIGHT (ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * MMAS <= 64))
+static const int UNROLL_STAGES = STRAIGHT ? 16 : 1;
 // What comes in pieces takes many copies.
 static const int UNROLL_LOADS = IN_PIECES_A || IN_PIECES_B ? 1 : UNROLL_LONG;
 
-// WHOLE: all the bytes are there.
+// What follows in an asm statement is done if its first operand is not 0: a predicate that the compiler makes no branch of.
+#define IF_GO "{ .reg .pred p; setp.ne.u32 p, %0, 0; @p "
+
+// WHOLE: all the bytes are there. go: whether to copy at all.
 template <int BYTES, bool WHOLE>
-__device__ __forceinline__ void cp_async(u32 shared, const void *global, u32 valid_bytes)
+__device__ __forceinline__ void cp_async(u32 to, const void *from, u32 valid, u32 go)
 {
     if (BYTES == 16 && WHOLE)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+        asm volatile(IF_GO "cp.async.cg.shared.global.L2::128B [%1], [%2], 16; }" ::"r"(go), "r"(to), "l"(from) : "memory");
     else if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(valid_bytes) : "memory");
+        asm volatile(IF_GO "cp.async.cg.shared.global.L2::128B [%1], [%2], 16, %3; }"
+                     ::"r"(go), "r"(to), "l"(from), "r"(valid) : "memory");  // cp.async
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(global), "n"(BYTES), "r"(valid_bytes) : "memory");
+        asm volatile(IF_GO "cp.async.ca.shared.global [%1], [%2], %3, %4; }"
+                     ::"r"(go), "r"(to), "l"(from), "n"(BYTES), "r"(valid) : "memory");  // cp.async
 }
 
 __device__ __forceinline__ void cp_async_commit()
@@ -110,16 +135,23 @@ __device__ __forceinline__ void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared)
+// Four 8x8 matrices of 16-bit elements. go: whether at all, the same of all lanes; always: that is known.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared, bool always, u32 go)
 {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_trans(u32 (&r)[4], u32 shared)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
+    if (always && TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
+    else if (always)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared) : "memory");
+    else if (TRANSPOSED)
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; "
+                     "@p ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4]; }"
+                     : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(shared), "r"(go) : "memory");
+    else
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4]; }"
+                     : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(shared), "r"(go) : "memory");
 }
 
 #if MULTIPLY == JG_TYPE_S8
@@ -169,13 +201,13 @@ __device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk)
 // Copies one chunk, of which the first `valid` elements exist, and zero-fills the rest. What does not exist is not read, so
 // `global` may lie outside the operand then.
 template <int VEC, bool WHOLE>
-__device__ __forceinline__ void copy_chunk(u32 shared, const u8 *global, u32 valid)
+__device__ __forceinline__ void copy_chunk(u32 shared, const u8 *global, u32 valid, u32 go)
 {
     const u32 bytes = valid * ELEMENT_BYTES;
 #pragma unroll
     for (u32 i = 0; i < 16; i += VEC) {
         const u32 have = bytes <= i ? 0 : bytes - i < VEC ? bytes - i : VEC;
-        cp_async<VEC, WHOLE>(shared + i, global + i, have);
+        cp_async<VEC, WHOLE>(shared + i, global + i, have, go);
     }
 }
 
@@ -253,43 +285,51 @@ __device__ __forceinline__ copy_source first_chunk(const u8 *global, i64 ld, u32
     return s;
 }
 
-// Copies a thread's chunks of a stage. mn_left, k_left: what there is of the operand from the stage's corner on.
+// How many chunks of a stage a thread copies; what is gathered comes at one go.
+template <int MN, int VEC, bool KMAJOR>
+__device__ __forceinline__ constexpr u32 count_copies()
+{
+    return VEC <= 3 ? 1 : ((KMAJOR ? MN : JG_BK) + ROWS_APART - 1) / ROWS_APART;
+}
+
+// Copies a thread's i-th chunk of a stage. mn_left, k_left: what there is of the operand from the stage's corner on.
 template <int MN, int VEC, bool KMAJOR, bool EDGE_MN>
-__device__ __forceinline__ void copy_operand(u32 shared, const copy_source &source, i64 ld, u32 mn_left, u32 k_left)
+__device__ __forceinline__ void copy_operand(u32 shared, const copy_source &source, i64 ld, u32 mn_left, u32 k_left, u32 i,
+                                             u32 go)
 {
     const u32 rows = KMAJOR ? MN : JG_BK;
     const bool edge_outer = KMAJOR ? EDGE_MN : EDGE_K, edge_inner = KMAJOR ? EDGE_K : EDGE_MN;
     const u32 row0 = threadIdx.x / PER_ROW, chunk = threadIdx.x % PER_ROW;
     const u32 inner = edge_inner ? valid_of(chunk * CHUNK, KMAJOR ? k_left : mn_left) : CHUNK;
-#pragma unroll
-    for (u32 i = 0; i < (rows + ROWS_APART - 1) / ROWS_APART; i++) {
-        const u32 row = row0 + i * ROWS_APART;
-        if (rows % ROWS_APART != 0 && row >= rows) break;
-        const u32 valid = !edge_outer || row < (KMAJOR ? mn_left : k_left) ? inner : 0;
-        // The swizzle comes round every eight rows.
-        const u32 at = ROWS_APART % 8 == 0 ? source.at + i * ROWS_APART * PER_ROW * 16 : chunk_at<PER_ROW>(row, chunk);
-        copy_chunk<VEC <= 3 ? 4 : VEC, !edge_outer && !edge_inner>(shared + at, source.from + i * ROWS_APART * ld * ELEMENT_BYTES, valid);
-    }
+    const u32 row = row0 + i * ROWS_APART;
+    if (rows % ROWS_APART != 0) go = go && row < rows;
+    const u32 valid = !edge_outer || row < (KMAJOR ? mn_left : k_left) ? inner : 0;
+    // The swizzle comes round every eight rows.
+    const u32 at = ROWS_APART % 8 == 0 ? source.at + i * ROWS_APART * PER_ROW * 16 : chunk_at<PER_ROW>(row, chunk);
+    const u8 *from = source.from + i * ROWS_APART * ld * ELEMENT_BYTES;
+    copy_chunk<VEC <= 3 ? 4 : VEC, !edge_outer && !edge_inner>(shared + at, from, valid, go);
 }
 
-// Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory.
-// k_contiguous: neighbours along k are neighbours in memory. source: of a copied operand.
+// Brings one stage of one operand, MN x JG_BK elements from (mn0, k0), into shared memory: of a copied one the thread's i-th
+// chunk, from `source`. k_contiguous: neighbours along k are neighbours in memory. go: whether the stage is there.
 template <int TYPE, bool WEIGHTS, int MN, int VEC, bool KMAJOR, bool EDGE_MN>
-__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const copy_source &source, const weights &w, i64 ld,
-                                             bool k_contiguous, bool wide, u32 mn0, u32 k0, u32 mn_limit, u32 k_limit)
+__device__ __forceinline__ void load_operand(const jg_args &args, u32 shared, const u8 *global, const copy_source &source,
+                                             const weights &w, i64 ld, bool k_contiguous, bool wide, u32 mn0, u32 k0,
+                                             u32 mn_limit, u32 k_limit, u32 i, bool go)
 {
     if (VEC > 3) {
-        copy_operand<MN, VEC, KMAJOR, EDGE_MN>(shared, source, ld, mn_limit - mn0, k_limit - k0);
+        copy_operand<MN, VEC, KMAJOR, EDGE_MN>(shared, source, ld, mn_limit - mn0, k_limit - k0, i, go);
         return;
     }
+    if (!go) return;
     const u32 chunks = MN * JG_BK / CHUNK;
 #pragma unroll
     for (u32 base = 0; base < chunks; base += THREADS) {
-        const u32 i = base + threadIdx.x;
-        if (chunks % THREADS != 0 && i >= chunks) break;
+        const u32 at_chunk = base + threadIdx.x;
+        if (chunks % THREADS != 0 && at_chunk >= chunks) break;
         // Threads of a warp walk along what is contiguous.
-        const u32 row = k_contiguous ? i / (JG_BK / CHUNK) : i % MN;
-        const u32 chunk = k_contiguous ? i % (JG_BK / CHUNK) : i / MN;
+        const u32 row = k_contiguous ? at_chunk / (JG_BK / CHUNK) : at_chunk % MN;
+        const u32 chunk = k_contiguous ? at_chunk % (JG_BK / CHUNK) : at_chunk / MN;
         const u32 mn = mn0 + row, k = k0 + chunk * CHUNK;
         const u32 valid = mn < mn_limit ? valid_of(k, k_limit) : 0;
         const i64 at = k_contiguous ? mn * ld + k : k * ld + mn;
@@ -321,10 +361,21 @@ __device__ __forceinline__ void find_fragments(u32 (&at)[SOURCES], u32 mn0, u32 
 // Fragment i of a warp, of the slice's step `step` of a stage. Of B: r[0], r[1] for the first eight columns, r[2], r[3] for the
 // others.
 template <int MN, int WMN, bool KMAJOR>
-__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const u32 (&at)[SOURCES], u32 i, u32 step)
+__device__ __forceinline__ void load_fragment(u32 (&r)[4], u32 shared, const u32 (&at)[SOURCES], u32 i, u32 step, bool always,
+                                              bool go)
 {
-    if (KMAJOR) ldmatrix(r, shared + at[step] + i * 16 * PER_ROW * 16);
-    else ldmatrix_trans(r, shared + at[i] + step * JG_SLICES * 16 * PER_ROW * 16);
+    if (KMAJOR) ldmatrix<false>(r, shared + at[step] + i * 16 * PER_ROW * 16, always, go);
+    else ldmatrix<true>(r, shared + at[i] + step * JG_SLICES * 16 * PER_ROW * 16, always, go);
+}
+
+// Does slot `slot`'s of `count` things that are dealt out evenly among so many slots: at most MOST.
+template <int MOST, typename DO>
+__device__ __forceinline__ void deal(u32 count, u32 slot, u32 slots, DO &&what)
+{
+    const u32 from = count * slot / slots, to = count * (slot + 1) / slots;
+#pragma unroll
+    for (u32 i = 0; i < MOST; i++)
+        if (slot < slots && from + i < to) what(from + i);
 }
 
 // Computes the tile of block `block` of one item.
@@ -362,19 +413,26 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         auto inner_a = [&](u32 k0) { return A_KMAJOR ? DIM_K - k0 : DIM_M - m0; };
         auto outer_b = [&](u32 k0) { return B_KMAJOR ? DIM_N - n0 : DIM_K - k0; };
         auto inner_b = [&](u32 k0) { return B_KMAJOR ? DIM_K - k0 : DIM_N - n0; };
-        // Stages are filled one after the other.
-        auto load = [&](u32 step) {
-            const u32 stage = filling, k0 = step * JG_BK;
-            if (step < steps) {
-                if (!TURNS_A && !IN_PIECES_A)
-                    load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(args, stage, a, copy_a, weights_a, LDA, !TRANS_A,
-                                                                                     wide_a, m0, k0, DIM_M, DIM_K);
-                if (!TURNS_B && !IN_PIECES_B)
-                    load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(args, stage + STAGE_A_BYTES, b, copy_b, weights_b,
-                                                                                     LDB, TRANS_B, wide_b, n0, k0, DIM_N, DIM_K);
-                pieces_a.copy_all(stage, LDA, outer_a(k0), inner_a(k0));
-                pieces_b.copy_all(stage + STAGE_A_BYTES, LDB, outer_b(k0), inner_b(k0));
-            }
+        // Stages are filled one after the other, by so many copies each.
+        const u32 copies_b = TURNED_B ? 0 : IN_PIECES_B ? pieces_b.COUNT : count_copies<JG_BN, JG_VEC_B, B_KMAJOR>();
+        const u32 copies = copies_b + (TURNED_A ? 0 : IN_PIECES_A ? pieces_a.COUNT : count_copies<JG_BM, JG_VEC_A, A_KMAJOR>());
+        auto copy = [&](u32 step, u32 i) {
+            const u32 k0 = step * JG_BK;
+            if (i < copies_b && IN_PIECES_B)
+                pieces_b.copy(filling + STAGE_A_BYTES, LDB, i, outer_b(k0), inner_b(k0), step < steps);
+            else if (i >= copies_b && IN_PIECES_A)
+                pieces_a.copy(filling, LDA, i - copies_b, outer_a(k0), inner_a(k0), step < steps);
+            else if (i < copies_b)
+                load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(
+                    args, filling + STAGE_A_BYTES, b, copy_b, weights_b, LDB, TRANS_B, wide_b, n0, step * JG_BK, DIM_N, DIM_K, i,
+                    step < steps);
+            else
+                load_operand<JG_TYPE_A, WEIGHTS_A, JG_BM, JG_VEC_A, A_KMAJOR, EDGE_M>(
+                    args, filling, a, copy_a, weights_a, LDA, !TRANS_A, wide_a, m0, step * JG_BK, DIM_M, DIM_K, i - copies_b,
+                    step < steps);
+        };
+        auto commit_stage = [&]() {
+            const u32 stage = filling;
             cp_async_commit();
             copy_a.from += A_KMAJOR ? JG_BK * ELEMENT_BYTES : LDA * (JG_BK * ELEMENT_BYTES);
             copy_b.from += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
@@ -382,8 +440,13 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             pieces_b.next_stage(LDB);
             filling = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES;
         };
-        typename either<TURNS_A, turned_rows<JG_BM, THREADS, JG_VEC_A >= 4>, no_turned_rows>::type words_a;
-        typename either<TURNS_B, turned_rows<JG_BN, THREADS, JG_VEC_B >= 4>, no_turned_rows>::type words_b;
+        auto load = [&](u32 step) {
+#pragma unroll
+            for (u32 i = 0; i < copies; i++) copy(step, i);
+            commit_stage();
+        };
+        typename either<TURNED_A, turned_rows<JG_BM, THREADS, JG_VEC_A >= 4>, no_turned_rows>::type words_a;
+        typename either<TURNED_B, turned_rows<JG_BN, THREADS, JG_VEC_B >= 4>, no_turned_rows>::type words_b;
         auto fetch_words = [&](u32 step) {
             if (step >= steps) return;
             words_a.fetch(a, LDA, step * JG_BK, m0, DIM_K, DIM_M);
@@ -400,7 +463,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             words_b.put_edges_of(stage + STAGE_A_BYTES, b, LDB, k0, n0, DIM_K, DIM_N);
         };
         // What is turned is fetched one step ahead: the first step, in a turn of the loop before it.
-        const u32 first = TURNS ? -1 : 0;
+        const u32 first = TURNED ? ~0u : 0;
 #pragma unroll UNROLL_LOADS
         for (u32 step = 0; step != first + STAGES - 1; step++) load(step);
 
@@ -409,19 +472,43 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         find_fragments<JG_BN, JG_WN, B_KMAJOR, true>(at_b, warp_n, slice_of_warp(), lane);
         u32 fragments_a[2][FRAGS_M][4], fragments_b[2][FRAGS_N / 2][4];
         u32 stage = shared;
-        auto fetch = [&](u32 step) {
-            u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
-#pragma unroll
-            for (u32 i = 0; i < FRAGS_M; i++) load_fragment<JG_BM, JG_WM, A_KMAJOR>(x[i], stage, at_a, i, step);
-#pragma unroll
-            for (u32 j = 0; j < FRAGS_N / 2; j++) load_fragment<JG_BN, JG_WN, B_KMAJOR>(y[j], stage + STAGE_A_BYTES, at_b, j, step);
+        // Fragments of step `t`, from one of two sets of registers or the one. always, go: as of ldmatrix.
+        auto fetch_a = [&](u32 t, u32 i, bool always, bool go) {
+            load_fragment<JG_BM, JG_WM, A_KMAJOR>(fragments_a[TURNS_A ? 0 : t % 2][i], stage, at_a, i, t % STEPS, always, go);
         };
-        auto multiply = [&](u32 step) {
-            const u32 (&x)[FRAGS_M][4] = fragments_a[step % 2], (&y)[FRAGS_N / 2][4] = fragments_b[step % 2];
+        auto fetch_b = [&](u32 t, u32 i, bool always, bool go) {
+            u32 (&r)[4] = fragments_b[TURNS_B ? 0 : t % 2][i];
+            load_fragment<JG_BN, JG_WN, B_KMAJOR>(r, stage + STAGE_A_BYTES, at_b, i, t % STEPS, always, go);
+        };
+        auto fetch_turn = [&](u32 t, u32 i, bool always, bool go) {
+            if (TURNS_A) fetch_a(t, i, always, go);
+            else fetch_b(t, i, always, go);
+        };
+        // In the order in which the mma need them.
+        auto fetch_beside = [&](u32 t, u32 i, bool always, bool go) {
+            if (TURNS_A) fetch_b(t, i, always, go);
+            else if (TURNS_B || i == 0) fetch_a(t, i, always, go);
+            else if (i <= FRAGS_N / 2) fetch_b(t, i - 1, always, go);
+            else fetch_a(t, i - FRAGS_N / 2, always, go);
+        };
+        auto fetch = [&](u32 t) {
 #pragma unroll
-            for (int i = 0; i < FRAGS_M; i++)
+            for (u32 i = 0; i < BESIDE; i++) fetch_beside(t, i, true, true);
 #pragma unroll
-                for (int j = 0; j < FRAGS_N; j++) mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+            for (int i = 0; i < TURNS; i++) fetch_turn(t, i, true, true);
+        };
+        // What is fetched of step t before mma q of the step before it, if that begins at mma `from`.
+        auto fetch_before = [&](u32 t, u32 q, u32 from, bool always, bool go) {
+            if (q < MMAS) deal<MOST_BESIDE>(BESIDE, q - from, MMAS / 2, [&](u32 i) { fetch_beside(t, i, always, go); });
+#pragma unroll
+            for (int i = 0; i < TURNS; i++)
+                if (q == from + TURN_MMAS(MMAS - from, i + 1)) fetch_turn(t, i, always, go);
+        };
+        auto multiply_one = [&](u32 t, u32 q) {
+            const u32 (&x)[FRAGS_M][4] = fragments_a[TURNS_A ? 0 : t % 2];
+            const u32 (&y)[FRAGS_N / 2][4] = fragments_b[TURNS_B ? 0 : t % 2];
+            const u32 i = TURNS_B ? q % FRAGS_M : q / FRAGS_N, j = TURNS_B ? q / FRAGS_M : q % FRAGS_N;
+            mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         };
         // there: whether there is a stage, which is shifted then.
         auto await_stage = [&](bool there) {
@@ -436,48 +523,58 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             __syncthreads();
         };
         auto next_stage = [&]() { stage = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES; };
-        if (AHEAD) {
-            await_stage(true);
-            fetch(0);
-        }
 #pragma unroll 1
-        for (u32 step = first; TURNS && step != steps; step++) {
+        for (u32 step = first; TURNED && step != steps; step++) {
             await_stage(step < steps);
             load(step + STAGES - 1);
             fetch_words(step + 1);
             if (step < steps) {
                 fetch(0);
 #pragma unroll
-                for (u32 t = 0; t < STEPS; t++) {
-                    if (t + 1 < STEPS) fetch(t + 1);
-                    multiply(t);
-                }
+                for (u32 t = 0; t < STEPS; t++)
+#pragma unroll
+                    for (u32 q = 0; q <= MMAS; q++) {
+                        if (t + 1 < STEPS) fetch_before(t + 1, q, 0, true, true);
+                        if (q < MMAS) multiply_one(t, q);
+                    }
                 next_stage();
             }
             put_words(step + 1);
         }
+        if (!TURNED) {
+            await_stage(true);
+            fetch(0);
+        }
 #pragma unroll UNROLL_STAGES
-        for (u32 step = 0; !TURNS && step < steps; step++) {
-            if (!AHEAD) {
-                await_stage(true);
-                fetch(0);
-            }
+        for (u32 step = 0; !TURNED && step < steps; step++) {
+            const bool more = step + 1 < steps;
 #pragma unroll
             for (u32 t = 0; t < STEPS; t++) {
-                if (t + 1 < STEPS) {
-                    fetch(t + 1);
-                } else if (AHEAD && step + 1 < steps) {
-                    next_stage();
-                    await_stage(true);
-                    fetch(0);
+                // In the first half of a step's mma the next step's fragments are fetched, of the last step in the second, after
+                // the warps have met. In the other half of the first step the copies begin.
+                const bool last = t + 1 == STEPS;
+                const u32 half = MMAS / 2, fetching = last ? half : 0, copying = half - fetching;
+#pragma unroll
+                for (u32 q = 0; q <= MMAS; q++) {
+                    if (last && q == half && (!STRAIGHT || more)) {
+                        next_stage();
+                        await_stage(more);
+                    }
+                    if (!last || !STRAIGHT || more) fetch_before(t + 1, q, fetching, !last || STRAIGHT, more);
+                    if (t == 0 && !ALL_AT_ONCE)
+                        deal<MOST_COPIES>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
+                    if (t == 0 && q == copying + half - 1) commit_stage();
+                    if (q < MMAS) multiply_one(t, q);
                 }
-                if (t == 0 && !ALL_AT_ONCE) load(step + STAGES - 1);
-                if (t == 0 && ALL_AT_ONCE) cp_async_commit();
-                multiply(t);
             }
-            if (!AHEAD) next_stage();
+#pragma unroll
+            for (u32 i = 0; STEPS % 2 != 0 && i < FRAGS_M * 4; i++) fragments_a[0][i / 4][i % 4] = fragments_a[1][i / 4][i % 4];
+#pragma unroll
+            for (u32 i = 0; STEPS % 2 != 0 && i < FRAGS_N * 2; i++) fragments_b[0][i / 4][i % 4] = fragments_b[1][i / 4][i % 4];
         }
     }
 
-    write_back<SLABS_APART>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n, shared + SLABS_AT + warp * SLAB_BYTES, lane);
+    // After the last barrier of a loop with jumps nothing is read from the stages.
+    write_back<SLABS_APART || (!TURNED && !STRAIGHT)>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n,
+                                                        shared + SLABS_AT + warp * SLAB_BYTES, lane);
 }

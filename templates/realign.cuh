@@ -31,12 +31,13 @@ __device__ __forceinline__ const u8 *opaque(const u8 *address)
     return address;
 }
 
-// Copies the first `have` bytes of a piece, if `count` is above `q`, and fills up with zeros.
+// Copies the first `have` bytes of a piece, if `count` is above `q`, and fills up with zeros. go: whether to do anything.
 template <int BYTES>
-__device__ __forceinline__ void copy_piece(u32 shared, const u8 *global, u32 have, u32 count, u32 q)
+__device__ __forceinline__ void copy_piece(u32 shared, const u8 *global, u32 have, u32 count, u32 q, u32 go)
 {
-    asm volatile("{ .reg .pred p; .reg .b32 n; setp.gt.u32 p, %3, %4; selp.b32 n, %2, 0, p; cp.async.ca.shared.global [%0], [%1], %5, n; }"
-                 ::"r"(shared), "l"(global), "r"(have), "r"(count), "r"(q), "n"(BYTES) : "memory");  // cp.async
+    asm volatile("{ .reg .pred p, q; .reg .b32 n; setp.gt.u32 p, %3, %4; selp.b32 n, %2, 0, p; setp.ne.u32 q, %6, 0; "
+                 "@q cp.async.ca.shared.global [%0], [%1], %5, n; }"
+                 ::"r"(shared), "l"(global), "r"(have), "r"(count), "r"(q), "n"(BYTES), "r"(go) : "memory");  // cp.async
 }
 
 __device__ __forceinline__ void load_word(u32 &word, const u8 *p)
@@ -206,7 +207,7 @@ struct row_pieces {
     }
 
     // Copies a lane's i-th piece of a stage, of which there are so many rows and columns.
-    __device__ __forceinline__ void copy(u32 shared, i64 ld, u32 i, u32 rows_left, u32 columns_left) const
+    __device__ __forceinline__ void copy(u32 shared, i64 ld, u32 i, u32 rows_left, u32 columns_left, bool go) const
     {
         const u32 group = i / PIECES, piece = i % PIECES * 32, kind = kind_of(group), below = first_of(kind, ld);
         const u32 down = rows_to(group) + KINDS * (piece / IN_ROW), right = piece % IN_ROW * PIECE;
@@ -219,13 +220,7 @@ struct row_pieces {
         }
         const u32 rows = EDGE_ROWS ? left_of(row_of(IN_ROW) + below, rows_left) : ROWS;
         copy_piece<PIECE>(moved(opaque(shared + moved(at, below)), down) + right,
-                          opaque(from + (below * ld * BYTES + ahead)) + (down * ld * BYTES + right), have, rows, down);
-    }
-
-    __device__ __forceinline__ void copy_all(u32 shared, i64 ld, u32 rows_left, u32 columns_left) const
-    {
-#pragma unroll
-        for (u32 i = 0; i < COUNT; i++) copy(shared, ld, i, rows_left, columns_left);
+                          opaque(from + (below * ld * BYTES + ahead)) + (down * ld * BYTES + right), have, rows, down, go);
     }
 
     __device__ __forceinline__ void next_stage(i64 ld)
@@ -273,8 +268,7 @@ struct no_pieces {
     static const int COUNT = 0;
     static const bool FIXES = false;
     __device__ __forceinline__ void begin_at(const u8 *, i64, u32, u32, u32, u32) {}
-    __device__ __forceinline__ void copy(u32, i64, u32, u32, u32) const {}
-    __device__ __forceinline__ void copy_all(u32, i64, u32, u32) const {}
+    __device__ __forceinline__ void copy(u32, i64, u32, u32, u32, bool) const {}
     __device__ __forceinline__ void next_stage(i64) {}
     __device__ __forceinline__ void fix(u32, i64, u32) {}
 };

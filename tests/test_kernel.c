@@ -412,12 +412,33 @@ static void test_resources(void **state)
     assert_int_equal(kernel_shared_bytes(&s), 3 * (128 + 64) * 32 * 2);
     assert_int_equal(kernel_registers(&s), 64 + 2 * 24 + 40);
     assert_int_equal(kernel_min_blocks(&s), 65536 / (152 * 128));
-    /* A step of a stage for each slice: there is none to be read ahead. */
     s.tile.slices = 2;
     assert_int_equal(kernel_threads(&s), 2 * 2 * 2 * 32);
-    assert_int_equal(kernel_registers(&s), 64 + 24 + 40);
     s.tile.stages = 2;
     assert_int_equal(kernel_shared_bytes(&s), 8 * 32 * 32 * 4); /* of the sums, which take more than two stages */
+    /* Of eight warps and known sizes a few registers fewer make two blocks an SM, if two blocks' shared memory fits it. */
+    s = base_spec();
+    s.tile = (tile){128, 128, 32, 64, 32, 4, 1};
+    s.m = s.n = s.k = 4096;
+    assert_int_equal(kernel_registers(&s), 128);
+    assert_int_equal(kernel_min_blocks(&s), 2);
+    s.m = 0;
+    assert_int_equal(kernel_registers(&s), 152);
+    assert_int_equal(kernel_min_blocks(&s), 1);
+    s.m = 4096, s.tile.stages = 8;
+    assert_int_equal(kernel_registers(&s), 152);
+    s.tile.stages = 4;
+    /* A k of two steps fills no more than two stages; beside them lie a single item's sums, if the other stages would hold them. */
+    s.k = 64, s.single = 0;
+    assert_int_equal(kernel_shared_bytes(&s), 8 * 32 * 32 * 4);
+    s.tile = (tile){64, 64, 32, 32, 32, 6, 1}, s.k = 64;
+    assert_int_equal(kernel_shared_bytes(&s), 2 * (64 + 64) * 32 * 2);
+    s.single = 1;
+    assert_int_equal(kernel_shared_bytes(&s), 2 * (64 + 64) * 32 * 2 + 4 * 32 * 32 * 4);
+    s.tile.stages = 3;
+    assert_int_equal(kernel_shared_bytes(&s), 2 * (64 + 64) * 32 * 2);
+    s.k = 65;
+    assert_int_equal(kernel_shared_bytes(&s), 3 * (64 + 64) * 32 * 2);
     s = base_spec();
     s.family = FAMILY_SIMT;
     s.tile = (tile){64, 64, 16, 4, 4, 2, 1};

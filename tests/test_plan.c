@@ -81,6 +81,10 @@ static void test_legality_rules(void **state)
     expect_refusal(&p, &orin, bad, "does not divide");
     bad = c, bad.spec.tile.k = 24;
     expect_refusal(&p, &orin, bad, "16x16x16");
+    bad = c, bad.spec.tile = (tile){96, 64, 32, 32, 32, 3, 1};
+    expect_refusal(&p, &orin, bad, "powers of two");
+    bad.spec.tile = (tile){64, 64, 96, 32, 32, 3, 3};
+    expect_refusal(&p, &orin, bad, "powers of two");
     bad = c, bad.spec.tile.stages = 1;
     expect_refusal(&p, &orin, bad, "1 stage");
     bad = c, bad.spec.tile = (tile){256, 256, 32, 16, 16, 3, 1};

@@ -61,7 +61,7 @@ static const planted bugs[] = {
      .find = "            __syncthreads();\n        };", .put = "        };",
      .kind = "race", .line = LDMATRIX},
     {.name = "mma: barrier before the slabs removed", .problem = "150x136x300:f16", .family = MMA,
-     .find = "if (!APART) __syncthreads();  // the slabs", .put = "// the slabs", .kind = "race", .line = "st.shared"},
+     .find = "q == half && (!STRAIGHT || more)", .put = "q == half && more", .kind = "race", .line = "st.shared"},
     {.name = "mma: warp barrier after the slab's stores removed", .problem = "150x136x200:f16", .family = MMA,
      .find = "    else __syncwarp();", .put = "", .kind = "race",
      .line = "ld.shared"},
@@ -153,7 +153,7 @@ static const planted bugs[] = {
      .find = "bytes[j] = j < left ? p[j] : 0;", .put = "bytes[j] = j <= left ? p[j] : 0;", .kind = "outside the operands",
      .line = "p[j]", .text = "of A"},
     {.name = "mma: the tail is copied whole", .problem = "150x136x203:f16:lda=208", .family = MMA,
-     .find = "global + i, have);", .put = "global + i, VEC);", .kind = "outside the operands", .line = "cp.async", .text = "of A"},
+     .find = "global + i, have, go);", .put = "global + i, VEC, go);", .kind = "outside the operands", .line = "cp.async", .text = "of A"},
     {.name = "mma: row bound off by one, operands not described", .problem = "150x136x200:f16", .family = MMA,
      .find = "row < (KMAJOR ? mn_left", .put = "row <= 30 + (KMAJOR ? mn_left", .kind = "out of bounds", .line = "cp.async",
      .checks = "race,uninitialised"},
@@ -194,7 +194,7 @@ static const planted bugs[] = {
 
     /* memory that nobody wrote, or that is gone */
     {.name = "mma: a chunk of shared memory is never filled", .problem = "150x136x200:f16", .family = MMA,
-     .find = "for (u32 i = 0; i < (rows +", .put = "for (u32 i = 1; i < (rows +", .kind = "uninitialised", .line = LDMATRIX,
+     .find = "for (u32 i = 0; i < copies; i++)", .put = "for (u32 i = 1; i < copies; i++)", .kind = "uninitialised", .line = LDMATRIX,
      .text = "shared"},
     {.name = "C is read though beta is 0", .problem = "150x136x200:f16:relu", .family = MMA,
      .find = "if (args.beta == 0.0f) return", .put = "if (args.beta == 1e-38f) return", .kind = "uninitialised", .line = "p)[at]", .fresh_c = 1},
