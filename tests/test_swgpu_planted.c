@@ -138,7 +138,7 @@ static const planted bugs[] = {
      .line = "(half)", .text = "past the last row"},
     {.name = "mma realigned: a word before its row", .problem = "150x137x203:f16:lda=207", .family = MMA,
      .find = "below * ld * BYTES + ahead))", .put = "below * ld * BYTES + ahead) - 4 * (ahead != 0))",
-     .kind = "outside the operands", .line = "cp.async", .text = "of A"},
+     .kind = "outside the operands", .line = "cp.async", .text = "past the end of row"},
     {.name = "s8 realigned: a word reaches past its row", .problem = "150x137x204:s8-s32:nt:lda=207", .family = MMA,
      .find = "have = left < PIECE ? left : PIECE;", .put = "have = left < 1 ? left : PIECE;",
      .kind = "outside the operands", .line = "cp.async", .text = "of A"},
