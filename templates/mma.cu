@@ -83,7 +83,6 @@
 #define TURN_MMAS(mmas, i) ((mmas) * (i) / (TURNS > 0 ? TURNS : 1))  // of so many, those before turn i
 #define BESIDE (FRAGS_M + FRAGS_N / 2 - TURNS)         // fragments that are fetched beside the step before them
 #define MOST_BESIDE ((BESIDE - 1) / (MMAS / 2) + 1)    // before one mma
-#define MOST_COPIES ((STAGE_BYTES / (IN_PIECES_A || IN_PIECES_B ? 4 : 16) / THREADS + 8) / (MMAS / 2) + 2)
 // Where k is known to be of fewer steps than there are stages, all are under way at once. The memory of the other
 // stages is not asked for, but where it holds the slabs, which then need not wait for the last stage to be read.
 #ifdef JG_K
@@ -405,8 +404,10 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         copy_source copy_a = first_chunk<JG_BM, A_KMAJOR>(a, LDA, m0), copy_b = first_chunk<JG_BN, B_KMAJOR>(b, LDB, n0);
         u32 filling = shared;
         // What comes in pieces; what there is of it from a stage's corner on.
-        typename pieces_of<IN_PIECES_A, A_KMAJOR, JG_BM, THREADS, JG_VEC_A, ODD_A, EDGE_M>::type pieces_a;
-        typename pieces_of<IN_PIECES_B, B_KMAJOR, JG_BN, THREADS, JG_VEC_B, ODD_B, EDGE_N>::type pieces_b;
+        typedef pieces_of<IN_PIECES_A, A_KMAJOR, JG_BM, THREADS, JG_VEC_A, ODD_A, EDGE_M>::type type_a;
+        typedef pieces_of<IN_PIECES_B, B_KMAJOR, JG_BN, THREADS, JG_VEC_B, ODD_B, EDGE_N>::type type_b;
+        type_a pieces_a;
+        type_b pieces_b;
         pieces_a.begin_at(a, LDA, A_KMAJOR ? m0 : 0, A_KMAJOR ? 0 : m0, A_KMAJOR ? DIM_M : DIM_K, A_KMAJOR ? DIM_K : DIM_M);
         pieces_b.begin_at(b, LDB, B_KMAJOR ? n0 : 0, B_KMAJOR ? 0 : n0, B_KMAJOR ? DIM_N : DIM_K, B_KMAJOR ? DIM_K : DIM_N);
         auto outer_a = [&](u32 k0) { return A_KMAJOR ? DIM_M - m0 : DIM_K - k0; };
@@ -414,8 +415,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         auto outer_b = [&](u32 k0) { return B_KMAJOR ? DIM_N - n0 : DIM_K - k0; };
         auto inner_b = [&](u32 k0) { return B_KMAJOR ? DIM_K - k0 : DIM_N - n0; };
         // Stages are filled one after the other, by so many copies each.
-        const u32 copies_b = TURNED_B ? 0 : IN_PIECES_B ? pieces_b.COUNT : count_copies<JG_BN, JG_VEC_B, B_KMAJOR>();
-        const u32 copies = copies_b + (TURNED_A ? 0 : IN_PIECES_A ? pieces_a.COUNT : count_copies<JG_BM, JG_VEC_A, A_KMAJOR>());
+        constexpr u32 copies_b = TURNED_B ? 0 : IN_PIECES_B ? type_b::COUNT : count_copies<JG_BN, JG_VEC_B, B_KMAJOR>();
+        constexpr u32 copies = copies_b + (TURNED_A ? 0 : IN_PIECES_A ? type_a::COUNT : count_copies<JG_BM, JG_VEC_A, A_KMAJOR>());
         auto copy = [&](u32 step, u32 i) {
             const u32 k0 = step * JG_BK;
             if (i < copies_b && IN_PIECES_B)
@@ -562,7 +563,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                     }
                     if (!last || !STRAIGHT || more) fetch_before(t + 1, q, fetching, !last || STRAIGHT, more);
                     if (t == 0 && !ALL_AT_ONCE)
-                        deal<MOST_COPIES>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
+                        deal<(copies + MMAS / 2 - 1) / (MMAS / 2)>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
                     if (t == 0 && q == copying + half - 1) commit_stage();
                     if (q < MMAS) multiply_one(t, q);
                 }
