@@ -163,9 +163,10 @@ static int slabs_bytes(const kernel_spec *s)
     return kernel_threads(s) / 32 * rows * s->tile.warp_n * 4;
 }
 
-static int realigns(const kernel_spec *s, int vec, int k_contiguous)
+/* Whether an mma kernel's operand is turned on its way, through registers. */
+static int is_turned(const kernel_spec *s, int vec, int k_contiguous)
 {
-    return vec == SPEC_REALIGN || (vec >= 4 && kernel_multiply_type(s) == JG_S8 && !k_contiguous);
+    return (vec == SPEC_REALIGN || vec >= 4) && kernel_multiply_type(s) == JG_S8 && !k_contiguous;
 }
 
 /* Where k is known to be of fewer steps than there are stages, those alone; and the sums beside them, if the batch is one item and
@@ -176,7 +177,7 @@ static int shared_bytes_mma(const kernel_spec *s)
     const int stage = (t->m + t->n) * t->k * (kernel_multiply_type(s) == JG_S8 ? 1 : 2), slabs = slabs_bytes(s);
     int bytes = t->stages * stage;
     const int64_t steps = s->k ? (s->k + t->k - 1) / t->k : 0;
-    if (steps > 0 && steps < t->stages && !realigns(s, s->vec_a, !s->trans_a) && !realigns(s, s->vec_b, s->trans_b)) {
+    if (steps > 0 && steps < t->stages && !is_turned(s, s->vec_a, !s->trans_a) && !is_turned(s, s->vec_b, s->trans_b)) {
         const int least = (int)steps * stage;
         bytes = least + (s->single && least + slabs <= bytes ? slabs : 0);
     }
@@ -202,13 +203,16 @@ static int converts(const kernel_spec *s)
     return s->math & MATH_FLAGS || type_bits((jg_type)s->type_a) != type_bits(multiply) || type_bits((jg_type)s->type_b) != type_bits(multiply);
 }
 
-/* What of an mma kernel's operand is under way in registers: two for each word of 4 bytes that is realigned, one for each that is
- * only turned. */
-static int words_under_way(const kernel_spec *s, int vec, int mn, int k_contiguous)
+/* What an mma kernel's operand takes for the way that it comes (realign.cuh). What is turned is under way in registers: one for each
+ * word of 4 bytes, two if it is realigned too. What comes in pieces has more addresses, and what is shifted there a register for
+ * each 512 bytes that a warp shifts at once. */
+static int realign_registers(const kernel_spec *s, int vec, int mn, int k_contiguous)
 {
     const int bytes = kernel_multiply_type(s) == JG_S8, threads = kernel_threads(s);
     const int words = (mn * s->tile.k / (bytes ? 4 : 2) + threads - 1) / threads;
-    return !realigns(s, vec, k_contiguous) ? 0 : vec == SPEC_REALIGN ? 2 * words : words;
+    if (vec != SPEC_REALIGN && vec != 8 && vec != 4) return 0;
+    if (is_turned(s, vec, k_contiguous)) return vec == SPEC_REALIGN ? 2 * words : words;
+    return 8 + (vec == SPEC_REALIGN ? words / 4 : 0);
 }
 
 /* What a step's operands take, and the next step's. tf32's elements are there as they were read, and of all of B and a row of A as
@@ -221,7 +225,7 @@ static int operand_registers(const kernel_spec *s)
     switch (s->family) {
     case FAMILY_MMA:
         return fragments * 2 + (converts(s) ? 16 : 0) +
-               words_under_way(s, s->vec_a, t->m, !s->trans_a) + words_under_way(s, s->vec_b, t->n, s->trans_b);
+               realign_registers(s, s->vec_a, t->m, !s->trans_a) + realign_registers(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32:
         return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 2 + t->warp_n + 16 + t->warp_n / 2 : fragments + t->warp_n / 4 + 8;
     default: return 2 * (t->warp_m + t->warp_n) + (converts(s) || s->type_a != JG_F32 || s->arch < 80 ? quads : 0);

@@ -61,6 +61,25 @@ static int tile_divides(const situation *s)
     return 1;
 }
 
+/* Rows that come in pieces are dealt to warps in groups of 512 bytes of rows that begin alike (realign.cuh). */
+static int pieces_divide(const situation *s, int vec, int mn, int k_contiguous)
+{
+    const kernel_spec *k = &s->c->spec;
+    const int bytes = kernel_multiply_type(k) == JG_S8 ? 1 : 2, row = (k_contiguous ? k->tile.k : mn) * bytes;
+    const int group = 512 * (vec == SPEC_REALIGN ? 4 / bytes : 1);
+    if ((vec != SPEC_REALIGN && vec != 4 && vec != 8) || (bytes == 1 && !k_contiguous)) return 1;
+    if (row > 512 || mn * k->tile.k * bytes % group)
+        REFUSE("%dx%d elements in rows of %d bytes do not divide into groups of %d bytes", mn, k->tile.k, row, group);
+    return 1;
+}
+
+static int operands_divide(const situation *s)
+{
+    const kernel_spec *k = &s->c->spec;
+    if (k->family != FAMILY_MMA) return 1;
+    return pieces_divide(s, k->vec_a, k->tile.m, !k->trans_a) && pieces_divide(s, k->vec_b, k->tile.n, k->trans_b);
+}
+
 static int slices_keep_order(const situation *s)
 {
     const kernel_spec *k = &s->c->spec;
@@ -124,7 +143,7 @@ static int grid_fits(const situation *s)
 int plan_is_legal(const problem *p, const limits *l, const plan *c, char *reason, size_t size)
 {
     static int (*const rules[])(const situation *) = {
-        family_exists, tile_divides, slices_keep_order, thread_tile_fits_type, threads_fit,
+        family_exists, tile_divides, operands_divide, slices_keep_order, thread_tile_fits_type, threads_fit,
         registers_fit, shared_memory_fits, shared_memory_leaves_no_scheduler_idle, a_block_fits, grid_fits,
     };
     const situation s = {p, l, c, reason, size};

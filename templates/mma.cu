@@ -9,8 +9,8 @@
 //
 // Two shared layouts, by what is contiguous in global memory: "k-major" (rows along m or n, k contiguous)
 // and, of 16-bit elements only, "mn-major" (rows along k). Operands that must be converted are gathered: read through registers,
-// by any strides, into the k-major layout; there the transposition can be a launch argument. Those whose rows are not even 4-byte
-// aligned, and 8-bit ones not contiguous along k, are realigned (realign.cuh).
+// by any strides, into the k-major layout; there the transposition can be a launch argument. Those whose rows are not 16-byte
+// aligned come in pieces, and 8-bit ones not contiguous along k are turned (realign.cuh).
 //
 // The order of additions is ascending k in steps of 16 (32 of integers), whatever the tile: all kernels of this family and of as
 // many slices give the same bits. With JG_SLICES = S, step t from the start of k is for slice t mod S.
@@ -37,11 +37,11 @@
 #define A_KMAJOR (JG_TRANS_A == 0)
 #endif
 #if GATHERS(JG_VEC_A)
-#define REALIGNS_A false
+#define TURNED_A false
 #define K_CONTIGUOUS_A true
 #else
 #define K_CONTIGUOUS_A (JG_TRANS_A == 0)
-#define REALIGNS_A (JG_VEC_A == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A))
+#define TURNED_A (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_A)
 #endif
 #if GATHERS(JG_VEC_B) || MULTIPLY == JG_TYPE_S8
 #define B_KMAJOR true
@@ -49,13 +49,26 @@
 #define B_KMAJOR (JG_TRANS_B != 0)
 #endif
 #if GATHERS(JG_VEC_B)
-#define REALIGNS_B false
+#define TURNED_B false
 #define K_CONTIGUOUS_B true
 #else
 #define K_CONTIGUOUS_B (JG_TRANS_B != 0)
-#define REALIGNS_B (JG_VEC_B == 1 || (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B))
+#define TURNED_B (MULTIPLY == JG_TYPE_S8 && !K_CONTIGUOUS_B)
 #endif
-#define REALIGNS (REALIGNS_A || REALIGNS_B)
+#define TURNED (TURNED_A || TURNED_B)
+// Whether an operand comes in pieces (realign.cuh).
+#define IN_PIECES_A (!TURNED_A && (JG_VEC_A == 1 || JG_VEC_A == 4 || JG_VEC_A == 8))
+#define IN_PIECES_B (!TURNED_B && (JG_VEC_B == 1 || JG_VEC_B == 4 || JG_VEC_B == 8))
+#ifdef JG_LDA
+#define ODD_A (JG_LDA % 2 != 0)
+#else
+#define ODD_A false
+#endif
+#ifdef JG_LDB
+#define ODD_B (JG_LDB % 2 != 0)
+#else
+#define ODD_B false
+#endif
 
 #define STEPS (JG_BK / STEP / JG_SLICES)               // of a stage, that a slice multiplies
 #define MMAS (FRAGS_M * FRAGS_N)                       // of a step, that a warp makes
@@ -70,12 +83,11 @@
 #define TURN_MMAS(mmas, i) ((mmas) * (i) / (TURNS > 0 ? TURNS : 1))  // of so many, those before turn i
 #define BESIDE (FRAGS_M + FRAGS_N / 2 - TURNS)         // fragments that are fetched beside the step before them
 #define MOST_BESIDE ((BESIDE - 1) / (MMAS / 2) + 1)    // before one mma
-#define MOST_COPIES (STAGE_BYTES / 16 / THREADS / (MMAS / 2) + 2)
 // Where k is known to be of fewer steps than there are stages, all are under way at once. The memory of the other
 // stages is not asked for, but where it holds the slabs, which then need not wait for the last stage to be read.
 #ifdef JG_K
 #define STEPS_OF_K ((JG_K + JG_BK - 1) / JG_BK)
-#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !REALIGNS)
+#define ALL_AT_ONCE (STEPS_OF_K < JG_STAGES && !TURNED)
 #else
 #define STEPS_OF_K 0
 #define ALL_AT_ONCE false
@@ -91,6 +103,8 @@
 // A loop over few stages with few mma each goes without jumps.
 #define STRAIGHT (ALL_AT_ONCE && (STEPS_OF_K == 1 || STEPS_OF_K * STEPS * MMAS <= 64))
 static const int UNROLL_STAGES = STRAIGHT ? 16 : 1;
+// What comes in pieces takes many copies.
+static const int UNROLL_LOADS = IN_PIECES_A || IN_PIECES_B ? 1 : UNROLL_LONG;
 
 // What follows in an asm statement is done if its first operand is not 0: a predicate that the compiler makes no branch of.
 #define IF_GO "{ .reg .pred p; setp.ne.u32 p, %0, 0; @p "
@@ -389,11 +403,27 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const u32 steps = (DIM_K + JG_BK - 1) / JG_BK;
         copy_source copy_a = first_chunk<JG_BM, A_KMAJOR>(a, LDA, m0), copy_b = first_chunk<JG_BN, B_KMAJOR>(b, LDB, n0);
         u32 filling = shared;
+        // What comes in pieces; what there is of it from a stage's corner on.
+        typedef pieces_of<IN_PIECES_A, A_KMAJOR, JG_BM, THREADS, JG_VEC_A, ODD_A, EDGE_M>::type type_a;
+        typedef pieces_of<IN_PIECES_B, B_KMAJOR, JG_BN, THREADS, JG_VEC_B, ODD_B, EDGE_N>::type type_b;
+        type_a pieces_a;
+        type_b pieces_b;
+        pieces_a.begin_at(a, LDA, A_KMAJOR ? m0 : 0, A_KMAJOR ? 0 : m0, A_KMAJOR ? DIM_M : DIM_K, A_KMAJOR ? DIM_K : DIM_M);
+        pieces_b.begin_at(b, LDB, B_KMAJOR ? n0 : 0, B_KMAJOR ? 0 : n0, B_KMAJOR ? DIM_N : DIM_K, B_KMAJOR ? DIM_K : DIM_N);
+        auto outer_a = [&](u32 k0) { return A_KMAJOR ? DIM_M - m0 : DIM_K - k0; };
+        auto inner_a = [&](u32 k0) { return A_KMAJOR ? DIM_K - k0 : DIM_M - m0; };
+        auto outer_b = [&](u32 k0) { return B_KMAJOR ? DIM_N - n0 : DIM_K - k0; };
+        auto inner_b = [&](u32 k0) { return B_KMAJOR ? DIM_K - k0 : DIM_N - n0; };
         // Stages are filled one after the other, by so many copies each.
-        const u32 copies_b = REALIGNS_B ? 0 : count_copies<JG_BN, JG_VEC_B, B_KMAJOR>();
-        const u32 copies = copies_b + (REALIGNS_A ? 0 : count_copies<JG_BM, JG_VEC_A, A_KMAJOR>());
+        constexpr u32 copies_b = TURNED_B ? 0 : IN_PIECES_B ? type_b::COUNT : count_copies<JG_BN, JG_VEC_B, B_KMAJOR>();
+        constexpr u32 copies = copies_b + (TURNED_A ? 0 : IN_PIECES_A ? type_a::COUNT : count_copies<JG_BM, JG_VEC_A, A_KMAJOR>());
         auto copy = [&](u32 step, u32 i) {
-            if (i < copies_b)
+            const u32 k0 = step * JG_BK;
+            if (i < copies_b && IN_PIECES_B)
+                pieces_b.copy(filling + STAGE_A_BYTES, LDB, i, outer_b(k0), inner_b(k0), step < steps);
+            else if (i >= copies_b && IN_PIECES_A)
+                pieces_a.copy(filling, LDA, i - copies_b, outer_a(k0), inner_a(k0), step < steps);
+            else if (i < copies_b)
                 load_operand<JG_TYPE_B, WEIGHTS_B, JG_BN, JG_VEC_B, B_KMAJOR, EDGE_N>(
                     args, filling + STAGE_A_BYTES, b, copy_b, weights_b, LDB, TRANS_B, wide_b, n0, step * JG_BK, DIM_N, DIM_K, i,
                     step < steps);
@@ -407,6 +437,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             cp_async_commit();
             copy_a.from += A_KMAJOR ? JG_BK * ELEMENT_BYTES : LDA * (JG_BK * ELEMENT_BYTES);
             copy_b.from += B_KMAJOR ? JG_BK * ELEMENT_BYTES : LDB * (JG_BK * ELEMENT_BYTES);
+            pieces_a.next_stage(LDA);
+            pieces_b.next_stage(LDB);
             filling = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES;
         };
         auto load = [&](u32 step) {
@@ -414,26 +446,26 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             for (u32 i = 0; i < copies; i++) copy(step, i);
             commit_stage();
         };
-        realigned<REALIGNS_A, K_CONTIGUOUS_A, JG_BM, THREADS, JG_VEC_A> words_a;
-        realigned<REALIGNS_B, K_CONTIGUOUS_B, JG_BN, THREADS, JG_VEC_B> words_b;
+        typename either<TURNED_A, turned_rows<JG_BM, THREADS, JG_VEC_A >= 4>, no_turned_rows>::type words_a;
+        typename either<TURNED_B, turned_rows<JG_BN, THREADS, JG_VEC_B >= 4>, no_turned_rows>::type words_b;
         auto fetch_words = [&](u32 step) {
             if (step >= steps) return;
-            words_a.fetch(a, LDA, m0, step * JG_BK, DIM_M, DIM_K);
-            words_b.fetch(b, LDB, n0, step * JG_BK, DIM_N, DIM_K);
+            words_a.fetch(a, LDA, step * JG_BK, m0, DIM_K, DIM_M);
+            words_b.fetch(b, LDB, step * JG_BK, n0, DIM_K, DIM_N);
         };
         auto put_words = [&](u32 step) {
             const u32 stage = shared + step % STAGES * STAGE_BYTES, k0 = step * JG_BK;
             if (step >= steps) return;
             words_a.put(stage);
             words_b.put(stage + STAGE_A_BYTES);
-            if (!words_a.has_edges_at(m0, k0, DIM_M, DIM_K) && !words_b.has_edges_at(n0, k0, DIM_N, DIM_K)) return;
+            if (!words_a.has_edges_at(m0, DIM_M) && !words_b.has_edges_at(n0, DIM_N)) return;
             __syncthreads();
-            words_a.put_edges(stage, a, LDA, m0, k0, DIM_M, DIM_K);
-            words_b.put_edges(stage + STAGE_A_BYTES, b, LDB, n0, k0, DIM_N, DIM_K);
+            words_a.put_edges_of(stage, a, LDA, k0, m0, DIM_K, DIM_M);
+            words_b.put_edges_of(stage + STAGE_A_BYTES, b, LDB, k0, n0, DIM_K, DIM_N);
         };
-        // What is realigned is fetched one step ahead: the first step, in a turn of the loop before it.
-        const u32 first = REALIGNS ? -1 : 0;
-#pragma unroll UNROLL_LONG
+        // What is turned is fetched one step ahead: the first step, in a turn of the loop before it.
+        const u32 first = TURNED ? ~0u : 0;
+#pragma unroll UNROLL_LOADS
         for (u32 step = 0; step != first + STAGES - 1; step++) load(step);
 
         u32 at_a[A_KMAJOR ? STEPS : FRAGS_M], at_b[B_KMAJOR ? STEPS : FRAGS_N / 2];
@@ -479,14 +511,22 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             const u32 i = TURNS_B ? q % FRAGS_M : q / FRAGS_N, j = TURNS_B ? q / FRAGS_M : q % FRAGS_N;
             mma(sums[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         };
-        auto await_stage = [&]() {
+        // there: whether there is a stage, which is shifted then.
+        auto await_stage = [&](bool there) {
             cp_async_wait<STAGES - 2>();
+            if (pieces_a.FIXES || pieces_b.FIXES) {
+                __syncwarp();
+                if (there) {
+                    pieces_a.fix(stage, LDA, DIM_K);
+                    pieces_b.fix(stage + STAGE_A_BYTES, LDB, DIM_K);
+                }
+            }
             __syncthreads();
         };
         auto next_stage = [&]() { stage = stage + STAGE_BYTES == shared + RING_BYTES ? shared : stage + STAGE_BYTES; };
 #pragma unroll 1
-        for (u32 step = first; REALIGNS && step != steps; step++) {
-            await_stage();
+        for (u32 step = first; TURNED && step != steps; step++) {
+            await_stage(step < steps);
             load(step + STAGES - 1);
             fetch_words(step + 1);
             if (step < steps) {
@@ -502,12 +542,12 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
             }
             put_words(step + 1);
         }
-        if (!REALIGNS) {
-            await_stage();
+        if (!TURNED) {
+            await_stage(true);
             fetch(0);
         }
 #pragma unroll UNROLL_STAGES
-        for (u32 step = 0; !REALIGNS && step < steps; step++) {
+        for (u32 step = 0; !TURNED && step < steps; step++) {
             const bool more = step + 1 < steps;
 #pragma unroll
             for (u32 t = 0; t < STEPS; t++) {
@@ -519,11 +559,11 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
                 for (u32 q = 0; q <= MMAS; q++) {
                     if (last && q == half && (!STRAIGHT || more)) {
                         next_stage();
-                        await_stage();
+                        await_stage(more);
                     }
                     if (!last || !STRAIGHT || more) fetch_before(t + 1, q, fetching, !last || STRAIGHT, more);
                     if (t == 0 && !ALL_AT_ONCE)
-                        deal<MOST_COPIES>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
+                        deal<(copies + MMAS / 2 - 1) / (MMAS / 2)>(copies, q - copying, half, [&](u32 i) { copy(step + STAGES - 1, i); });
                     if (t == 0 && q == copying + half - 1) commit_stage();
                     if (q < MMAS) multiply_one(t, q);
                 }
@@ -536,6 +576,6 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
     }
 
     // After the last barrier of a loop with jumps nothing is read from the stages.
-    write_back<SLABS_APART || (!REALIGNS && !STRAIGHT)>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n,
+    write_back<SLABS_APART || (!TURNED && !STRAIGHT)>(args, output_of_item(args, item), sums, m0 + warp_m, n0 + warp_n,
                                                         shared + SLABS_AT + warp * SLAB_BYTES, lane);
 }
