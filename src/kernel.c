@@ -212,7 +212,7 @@ static int realign_registers(const kernel_spec *s, int vec, int mn, int k_contig
     const int words = (mn * s->tile.k / (bytes ? 4 : 2) + threads - 1) / threads;
     if (vec != SPEC_REALIGN && vec != 8 && vec != 4) return 0;
     if (is_turned(s, vec, k_contiguous)) return vec == SPEC_REALIGN ? 2 * words : words;
-    return 8 + (vec == SPEC_REALIGN ? words / 4 : 0);
+    return 4 + (vec == SPEC_REALIGN ? words / 4 : 0);
 }
 
 /* What a step's operands take, and the next step's. tf32's elements are there as they were read, and of all of B and a row of A as

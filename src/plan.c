@@ -255,7 +255,7 @@ int plan_slices(const problem *p, const limits *l)
     q.m = class_size(p->m, p->dynamic & JG_DYNAMIC_M);
     q.n = class_size(p->n, p->dynamic & JG_DYNAMIC_N);
     q.k = class_size(p->k, p->dynamic & JG_DYNAMIC_K);
-    q.batch = class_size(p->batch, p->dynamic & JG_DYNAMIC_BATCH);
+    if (p->dynamic & JG_DYNAMIC_BATCH) q.batch = 1;
     q.dynamic = 0;
     walk(&q, any, JG_FORM_SPECIALISED, l, 0, 0, keep_class, &ch);
     return ch.slices;
