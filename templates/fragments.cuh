@@ -129,7 +129,7 @@ __device__ __forceinline__ void load_sums(sum_t *v, u32 at)
 
 // Where it is known that C has 16-bit elements and ends in alpha and beta alone, a thread stores eight neighbours at once, if there
 // are as many for each.
-#if defined(JG_FUSION) && !defined(JG_FLUSH) && !defined(JG_SANITIZE) && MULTIPLY != JG_TYPE_S8 && JG_WN >= 16
+#if defined(JG_FUSION) && defined(JG_LDC) && !defined(JG_FLUSH) && !defined(JG_SANITIZE) && MULTIPLY != JG_TYPE_S8 && JG_WN >= 16
 #define EIGHT (SLAB_BYTES / 4 >= JG_SLICES * 32 * 8 && (FUSION & JG_FUSE_ANY) == 0 && VECTOR_C && LDC % 8 == 0 && \
                (TYPE_C == JG_TYPE_F16 || TYPE_C == JG_TYPE_BF16))
 #else

@@ -334,7 +334,8 @@ static const struct {
     jg_order order;
     int sizes;      /* row of `moving` */
     int shift;      /* operands start one element further */
-    size_t kernels; /* at most: one for each power of two and, where rows change, for each access width */
+    size_t kernels; /* at most: one for each power of two and, where rows change, for each access width; where several dimensions
+                     * move, each call may lie between other powers */
 } series[] = {
     {JG_DYNAMIC_M, 0, JG_ROW_MAJOR, 0, 0, 2},
     {JG_DYNAMIC_M, 1, JG_ROW_MAJOR, 0, 0, 5},
@@ -345,8 +346,8 @@ static const struct {
     {JG_DYNAMIC_K, 3, JG_COL_MAJOR, 1, 0, 2},
     {JG_DYNAMIC_BATCH, 0, JG_ROW_MAJOR, 1, 0, 2},
     {JG_DYNAMIC_M | JG_DYNAMIC_K, 1, JG_ROW_MAJOR, 0, 1, 4},
-    {DYNAMIC_ALL, 0, JG_COL_MAJOR, 1, 0, 4},
-    {DYNAMIC_ALL, 3, JG_ROW_MAJOR, 0, 1, 4},
+    {DYNAMIC_ALL, 0, JG_COL_MAJOR, 1, 0, CALLS},
+    {DYNAMIC_ALL, 3, JG_ROW_MAJOR, 0, 1, CALLS},
 };
 
 static jg_problem moved(size_t s, size_t y, size_t call)
