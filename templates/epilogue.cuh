@@ -114,7 +114,9 @@ __device__ __forceinline__ void write_quad(const jg_args &args, void *c, i64 at,
     if (bytes == 4) {
         u32 *p = (u32 *)c + at;
         if (whole) {
-            *(uint4 *)p = make_uint4(bits[0], bits[1], bits[2], bits[3]);
+            // The compiler cuts some stores of a uint4 in four.
+            asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(__cvta_generic_to_global(p)), "r"(bits[0]), "r"(bits[1]),
+                         "r"(bits[2]), "r"(bits[3]) : "memory");
         } else {
 #pragma unroll
             for (int i = 0; i < 4; i++)

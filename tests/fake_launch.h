@@ -132,18 +132,53 @@ static int padded(int row)
     return row % 8 ? row : row + 4;
 }
 
+/* Shared memory where each warp's sums lie on their way to C: 32 rows of its tile at a time, or 16. */
+static int slabs_of(const promise *p, int workers)
+{
+    return workers * (p->part_m % 32 ? 16 : 32) * p->part_n * 4;
+}
+
+/* Whether an mma kernel turns an operand's bytes on their way, through registers. */
+static int is_turned(const promise *p, int vec, int k_contiguous)
+{
+    return vec != 2 && vec != 3 && multiplies_integers(p) && !k_contiguous;
+}
+
+/* All stages, or only so many as k is known to have, each then copied to once. The sums take the place of the stages, if need be
+ * larger; or that of the stages that are left over, if it is large enough and no other item's block could use it. */
+static int shared_of_mma(const promise *p, int workers)
+{
+    const int element = multiplies_integers(p) ? 1 : 2, stage = (p->tile_m + p->tile_n) * p->tile_k * element;
+    const int slabs = slabs_of(p, workers);
+    int stages = p->stages, sums_apart = 0;
+    if (p->k > 0 && p->k <= (long long)(p->stages - 1) * p->tile_k && !is_turned(p, p->vec_a, p->trans_a == 0) &&
+        !is_turned(p, p->vec_b, p->trans_b == 1)) {
+        stages = (int)((p->k + p->tile_k - 1) / p->tile_k);
+        sums_apart = p->batched == 0 && slabs <= (p->stages - stages) * stage;
+    }
+    if (sums_apart) return stages * stage + slabs;
+    return stages * stage > slabs ? stages * stage : slabs;
+}
+
+/* Rows of k elements lie in turned chunks, those along k have eight elements of padding. */
+static int shared_of_tf32(const promise *p, int workers)
+{
+    const int row_a = p->tile_m + (p->trans_a == 1 ? 8 : 0), row_b = p->tile_n + (p->trans_b == 0 ? 8 : 0);
+    const int stages = p->stages * p->tile_k * (row_a + row_b) * 4, slabs = slabs_of(p, workers);
+    return stages > slabs ? stages : slabs;
+}
+
+static int shared_of_simt(const promise *p)
+{
+    const int rows = p->stages * p->tile_k * (padded(p->tile_m) + padded(p->tile_n)) * 4;
+    const int sums = p->slices * p->tile_m / (p->part_m / 4) * (p->tile_n + 4) * 4;
+    return sums > rows ? sums : rows;
+}
+
 /* Dynamic shared memory of a block, as the templates' comments lay it out. */
 static int shared_of(const promise *p, int workers)
 {
-    const int slabs = workers * (p->part_m % 32 ? 16 : 32) * p->part_n * 4, element = multiplies_integers(p) ? 1 : 2;
-    if (p->family == 's') {
-        const int rows = p->stages * p->tile_k * (padded(p->tile_m) + padded(p->tile_n)) * 4;
-        const int sums = p->slices * p->tile_m / (p->part_m / 4) * (p->tile_n + 4) * 4;
-        return sums > rows ? sums : rows;
-    }
-    const int stages = p->family == 't' ? p->stages * p->tile_k * (p->tile_m + 8 + p->tile_n + 8) * 4
-                                        : p->stages * (p->tile_m + p->tile_n) * p->tile_k * element;
-    return slabs > stages ? slabs : stages;
+    return p->family == 's' ? shared_of_simt(p) : p->family == 'm' ? shared_of_mma(p, workers) : shared_of_tf32(p, workers);
 }
 
 /* The shape of the launch against the tile. dynamic_shared: what the function was allowed. */

@@ -183,7 +183,7 @@ static void plans_tell_the_worker(void **state)
 static void a_missing_generic_kernel_is_waited_for(void **state)
 {
     (void)state;
-    const jg_problem f32 = square(16, JG_F32), f16 = square(16, JG_F16), other = square(24, JG_F32);
+    const jg_problem f32 = square(20, JG_F32), f16 = square(16, JG_F16), other = square(24, JG_F32);
     atomic_store(&nvrtc_double->accepts, 1);
     jg_options options = background_options();
     options.resident = JG_RESIDENT_NONE;
@@ -192,12 +192,12 @@ static void a_missing_generic_kernel_is_waited_for(void **state)
     assert_status(fixture_gemm(c, &f32, 1, 0), JG_OK);
     assert_true(ran_on(&f32, JG_FORM_GENERIC));
     assert_int_equal(fx.logs[JG_LOG_WARNING], 1);
-    assert_says(fx.log, "16 waited ");
+    assert_says(fx.log, "20 waited ");
     assert_says(fx.log, fixture_name(&f32, JG_FORM_GENERIC));
     assert_says(fx.log, "no cache or factory file");
     assert_string_equal(events_text(), "CWG");
     assert_string_equal(events_last(JG_EVENT_WAIT).kernel, fixture_name(&f32, JG_FORM_GENERIC));
-    assert_string_equal(events_last(JG_EVENT_WAIT).problem, "16");
+    assert_string_equal(events_last(JG_EVENT_WAIT).problem, "20");
     assert_true(events_last(JG_EVENT_WAIT).ms > 0);
     assert_status(fixture_gemm(c, &f16, 1, 0), JG_OK);
     assert_status(fixture_gemm(c, &other, 1, 0), JG_OK); /* has its generic kernel by now */

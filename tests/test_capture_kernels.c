@@ -158,7 +158,7 @@ static void a_captured_fallback_outlives_its_problem(void **state)
     (void)state;
     jg_context *c = warm_open((jg_options){.compile = JG_COMPILE_WAIT, .memory_max_kernels = 2});
     CUstream stream = create_stream();
-    jg_problem generic = seen[1], unseen = {.m = 26, .n = 20, .k = 10, .compile = JG_COMPILE_NEVER};
+    jg_problem generic = seen[1], unseen = {.m = 26, .n = 20, .k = 32, .compile = JG_COMPILE_NEVER};
     product x[SEEN], y, z;
     generic.form = JG_FORM_GENERIC;
     make_products(c, x);

@@ -168,7 +168,7 @@ static void counts_follow_from_the_product(void **state)
     need_nvrtc();
     static const struct { const char *device, *size; uint64_t m, n, k, items, fma_lanes, mma_size, c_bytes; } rows[] = {
         {"orin-agx", "64", 64, 64, 64, 1, 32, 0, 4},
-        {"orin-agx", "128x64x32x3", 128, 64, 32, 3, 32, 0, 0}, /* the compiler cuts some stores of a batch in four */
+        {"orin-agx", "128x64x32x3", 128, 64, 32, 3, 32, 0, 4},
         {"orin-agx", "64:f16", 64, 64, 64, 1, 0, 16 * 8 * 16, 2},
         {"orin-agx", "256:bf16-f32", 256, 256, 256, 1, 0, 16 * 8 * 16, 4},
         {"h200", "256x128x64:f16:generic", 256, 128, 64, 1, 0, 16 * 8 * 16, 2},
@@ -190,7 +190,7 @@ static void counts_follow_from_the_product(void **state)
         assert_int_equal(count(1, "blocks_run"), blocks);
         assert_int_equal(count(1, "fma"), rows[i].fma_lanes ? work / rows[i].fma_lanes : 0);
         assert_int_equal(count(1, "mma"), rows[i].mma_size ? work / rows[i].mma_size : 0);
-        if (rows[i].c_bytes) assert_int_equal(count(1, "global_store_sectors"), rows[i].m * rows[i].n * rows[i].c_bytes / 32);
+        assert_int_equal(count(1, "global_store_sectors"), rows[i].m * rows[i].n * rows[i].items * rows[i].c_bytes / 32);
         assert_int_equal(count(1, "instructions"), classes(1));
         assert_true(count(1, "barriers") > 0);
         assert_true(count(1, "barrier") >= count(1, "barriers")); /* one a warp, one a block */
@@ -250,16 +250,17 @@ static void table_says_what_it_is(void **state)
     static const char opening[] = "software GPU: h200; checks: all; blocks of large products: all\n"
                                   "Below are counts of what the kernels did, not times: nothing ran on a GPU.\n\n128\n  jg_sm90_simt_";
     assert_int_equal(strncmp(out, opening, sizeof opening - 1), 0);
-    assert_has(out, "\n    fma                65,536  ");
+    assert_has(out, " fma                65,536  ");
     assert_has(out, "\n  global stores           128 requests         2,048 sectors    16.00 a request\n");
     assert_has(out, " for 1,000 multiply-adds\n");
     assert_has_not(out, "special");
     assert_has_not(out, " 0.0 %");
     assert_has_not(out, "host");
     assert_string_equal(err, "");
-    for (const char *line = out; *line; line += strcspn(line, "\n") + 1) assert_true(strcspn(line, "\n") <= 80);
+    for (const char *line = out; *line; line += strcspn(line, "\n") + 1)
+        assert_true(strcspn(line, "\n") <= 80 || strncmp(line, "  jg_", 5) == 0); /* a name is as long as it is */
     assert_int_equal(run("JITGEMM_SWGPU_COUNTERS=0 \"$T\" --cache counts.db --device h200 128"), 0);
-    assert_has(out, "\n  blocks run                4 of 4\n  nothing was counted: JITGEMM_SWGPU_COUNTERS is 0\n");
+    assert_has(out, "\n  blocks run              128 of 128\n  nothing was counted: JITGEMM_SWGPU_COUNTERS is 0\n");
 }
 
 /* 512^3 is above the limit, 256^3 below. */

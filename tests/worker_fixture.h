@@ -252,7 +252,7 @@ static inline void scene_close(scene *s)
 static inline kernel_spec spec_of(int number)
 {
     return (kernel_spec){.family = FAMILY_SIMT, .arch = 87, .form = JG_FORM_SPECIALISED, .type_a = JG_F32, .type_b = JG_F32,
-                         .fusion = JG_F32 << FUSION_TYPE_C_SHIFT, .tile = {64, 64, 8, 4, 4, 2}, .m = number, .n = 1, .k = 1};
+                         .fusion = JG_F32 << FUSION_TYPE_C_SHIFT, .tile = {64, 64, 8, 4, 4, 2, 1}, .m = number, .n = 1, .k = 1};
 }
 
 /* A problem that wants kernel `number`; one of several, told apart by its batch. */
