@@ -301,7 +301,7 @@ static void types_bring_their_generic_sets(void **state)
     } rows[] = {
         {JG_RESIDENT_F32, 7},    {JG_RESIDENT_F16, 20},    {JG_RESIDENT_BF16, 20}, {JG_RESIDENT_S8, 17},
         {JG_RESIDENT_U8, 34},    {JG_RESIDENT_S4, 2},      {JG_RESIDENT_E4M3, 2},  {JG_RESIDENT_TF32, 12},
-        {JG_RESIDENT_3XTF32, 12}, {PLAN_RESIDENT_ALL, 252}, {JG_RESIDENT_F16 | JG_RESIDENT_GROUPED, 40},
+        {JG_RESIDENT_3XTF32, 8}, {PLAN_RESIDENT_ALL, 244}, {JG_RESIDENT_F16 | JG_RESIDENT_GROUPED, 40},
     };
     jg_context *c = open_host(JG_COMPILE_NEVER, 16);
     record r;
