@@ -354,8 +354,8 @@ typedef struct jg_trace {
 typedef void (*jg_trace_fn)(void *user, const jg_trace *trace);
 
 /* For jg_options.resident: what the generic kernels that stay loaded are for. A set of them serves every size, layout, type
- * of C and epilogue; it has 6 kernels (f32), 8 (tf32, 3xtf32), 20 (f16, bf16, s8), 40 (u8) or 2 (s4, e4m3), of 96 to 1430 KiB
- * together. Of types and math without a flag, such as f16 x s4 (2 kernels) or JG_MATH_STRICT (1 or 2), jg_open loads those that
+ * of C and epilogue; it has 7 kernels (f32), 12 (tf32), 8 (3xtf32), 20 (f16, bf16), 17 (s8), 34 (u8) or 2 (s4, e4m3), of 100
+ * to 1500 KiB together. Of types and math without a flag, such as f16 x s4 (2 kernels) or JG_MATH_STRICT (1 or 2), jg_open loads those that
  * jg_options.prewarm_problems names; others are made, and waited for, when they are first met. */
 #define JG_RESIDENT_F32 (1u << JG_F32)
 #define JG_RESIDENT_F16 (1u << JG_F16)
