@@ -224,7 +224,7 @@ static int operand_registers(const kernel_spec *s)
     const int fragments = t->warp_m / 16 * 4 + t->warp_n / 8 * 2, quads = t->k * (t->m + t->n) / kernel_threads(s);
     switch (s->family) {
     case FAMILY_MMA:
-        return fragments * 2 + (converts(s) ? 16 : 0) +
+        return fragments * 2 + (converts(s) ? 32 : 0) +
                realign_registers(s, s->vec_a, t->m, !s->trans_a) + realign_registers(s, s->vec_b, t->n, s->trans_b);
     case FAMILY_TF32:
         return (s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? fragments * 2 + t->warp_n + 16 + t->warp_n / 2 : fragments + t->warp_n / 4 + 8;
