@@ -243,8 +243,8 @@ static int blocks_of_registers(const kernel_spec *s, int registers)
 static int may_take_turns(const kernel_spec *s)
 {
     const int two_steps = 64 * s->tile.slices / (kernel_multiply_type(s) == JG_S8 ? 1 : 2);
-    return s->family == FAMILY_MMA && s->tile.k <= two_steps && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n && s->k &&
-           2 * (kernel_shared_bytes(s) + 1024) <= MOST_SHARED_PER_SM;
+    return s->family == FAMILY_MMA && !converts(s) && s->tile.k <= two_steps && s->tile.warp_m * s->tile.warp_n >= 2048 && s->m && s->n &&
+           s->k && 2 * (kernel_shared_bytes(s) + 1024) <= MOST_SHARED_PER_SM;
 }
 
 /* Sums, operands, what is under way from global memory, and about 40 (simt: 32) for addresses and the like. */
