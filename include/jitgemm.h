@@ -239,8 +239,9 @@ typedef enum jg_compile {
     JG_COMPILE_BACKGROUND = 3
 } jg_compile;
 
-/* For jg_problem.dynamic. Where k is summed in several slices (jg_plan_details.slices) their number, which fixes the last bits, is
- * chosen for all sizes between two powers of two, so it may be another than without these flags. Of the batch: one item and many share a kernel (its number is a launch parameter anyway). */
+/* For jg_problem.dynamic. In how many slices k is summed (jg_plan_details.slices), which fixes the last bits, is chosen for all sizes
+ * between two powers of two: it may be another number than without these flags. Of the batch: one item and many share a kernel
+ * (its number is a launch parameter anyway). */
 #define JG_DYNAMIC_M 1u
 #define JG_DYNAMIC_N 2u
 #define JG_DYNAMIC_K 4u

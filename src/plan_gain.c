@@ -3,10 +3,9 @@
  * In: the two plans of one problem. Out: a ratio. The cost by which tiles are chosen knows no difference between the forms and
  * stays as it is; what constants save is added here, as a share of the kernel's time.
  *
- * The figures are rough. They are fitted to an H200 (generic / own: f16 1.08, 1.16 and 1.02 for 512, 1024 and 4096 cubed, 1.54
- * for 1021 cubed; f32 1.21, 1.14 and 1.08 for 512, 1024 and 2048 cubed) and to the instructions that the software GPU counts
- * for a k step of a warp, and they err towards making a kernel: that costs one compile. A measured gain goes before them
- * (jg_record_gain). */
+ * The figures are of kernels before slices and not fitted anew: today's generic kernels take 1.3 to 2 times as long as own ones
+ * (src/NOTES-speed.md), more than is estimated here. It only decides whether a kernel is made, and few are left out. A measured
+ * gain goes before it (jg_record_gain). */
 #include "plan.h"
 
 /* Addresses and bounds that a generic kernel works out at run time. Counted: 1.20 and 1.25 times the instructions, with mma tiles
@@ -28,7 +27,7 @@
  * measured. */
 #define REALIGN_SHARE 0.2
 #define REALIGN_COPY_SHARE 0.1
-/* How much of the model's difference between two tiles to believe: of 1.12 for 4096 cubed in f16, hardly any was measured. */
+/* How much of the model's difference between two tiles to believe. */
 #define TILE_TRUST 0.05
 
 /* Which part of the address work constants save: of n, k, the leading dimensions of A and B, and the single item, each that is

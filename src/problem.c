@@ -175,7 +175,6 @@ static void copy_layout(const jg_problem *in, problem *p)
     p->op_a = (uint8_t)in->op_a;
     p->op_b = (uint8_t)in->op_b;
     p->form = (uint8_t)in->form;
-    /* To a generic kernel every dimension is one that changes. */
     p->dynamic = (uint8_t)in->dynamic;
 }
 
