@@ -386,9 +386,44 @@ static void test_unknown_arch(void **state)
     assert_int_equal(l.sm_count, 8);
 }
 
+/* Problem and device alone fix in how many slices k is summed: neither form nor access has a say. Dynamic dimensions keep it
+ * between two powers of two. */
+static void test_slices_are_a_matter_of_problem_and_device(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 8, 33, 64, 300, 512, 1021, 2048};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    const limits l = of(87);
+    int sliced = 0;
+    for (int i = 0; i < SIZES * SIZES * SIZES; i++)
+        for (int type = JG_F32; type <= JG_F16; type++) {
+            problem p = make(sizes[i % SIZES], sizes[i / SIZES % SIZES], sizes[i / SIZES / SIZES], (jg_type)type);
+            const int slices = plan_slices(&p, &l);
+            for (unsigned align = 2; align <= 16; align *= 8) {
+                plan own, generic;
+                int has_generic;
+                if (align < type_bytes((jg_type)type)) continue;
+                assert_int_equal(plan_choose_both(&p, plan_access(&p, align, align, align), &l, &own, &generic, &has_generic), JG_OK);
+                assert_true(has_generic);
+                assert_int_equal(own.spec.tile.slices, slices);
+                assert_int_equal(generic.spec.tile.slices, slices);
+            }
+            sliced += slices > 1;
+        }
+    assert_true(sliced > 100);
+    problem p = make(200, 300, 600, JG_F16), q = make(129, 300, 1000, JG_F16);
+    p.dynamic = q.dynamic = JG_DYNAMIC_M | JG_DYNAMIC_K;
+    assert_int_equal(plan_slices(&p, &l), plan_slices(&q, &l));
+    p.math = JG_MATH_STRICT;
+    assert_int_equal(plan_slices(&p, &l), 1);
+    p.type_a = p.type_b = JG_S8;
+    assert_int_equal(plan_slices(&p, &l), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slices_are_a_matter_of_problem_and_device),
         cmocka_unit_test(test_occupancy),
         cmocka_unit_test(test_legality_rules),
         cmocka_unit_test(test_every_arch_has_a_plan_for_everything),
