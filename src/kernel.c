@@ -135,6 +135,11 @@ jg_type kernel_multiply_type(const kernel_spec *s)
     return type_multiplied((jg_type)s->type_a, (jg_type)s->type_b);
 }
 
+int kernel_step_k(const kernel_spec *s)
+{
+    return s->family == FAMILY_SIMT ? 1 : s->family == FAMILY_TF32 ? 8 : kernel_multiply_type(s) == JG_S8 ? 32 : 16;
+}
+
 int kernel_threads(const kernel_spec *s)
 {
     const int parts = s->tile.slices * (s->tile.m / s->tile.warp_m) * (s->tile.n / s->tile.warp_n);

@@ -81,6 +81,8 @@ uint32_t kernel_fusion(const problem *p);
 /* The #define lines that go before the template's text. Returns the length; the text is cut if it is not below size. */
 size_t kernel_render_defines(const kernel_spec *spec, char *text, size_t size);
 
+/* k of one step: what one instruction of the family multiplies, and slices are dealt. */
+int kernel_step_k(const kernel_spec *spec);
 int kernel_threads(const kernel_spec *spec);
 int kernel_shared_bytes(const kernel_spec *spec);
 /* Registers a thread needs, estimated from its tile. */

@@ -86,12 +86,7 @@ static double multiply_rate(const kernel_spec *s, const arch *a)
     return a->mma_per_clock * 2 / element_bytes(s) / ((s->math & MATH_MODE) == JG_MATH_F32_3XTF32 ? 3 : 1);
 }
 
-/* k of one step, and fragments, or elements, that a warp, or a thread, multiplies in it. */
-static double step_k(const kernel_spec *s)
-{
-    return s->family == FAMILY_SIMT ? 1 : s->family == FAMILY_TF32 ? 8 : kernel_multiply_type(s) == JG_S8 ? 32 : 16;
-}
-
+/* Fragments, or elements, that a warp, or a thread, multiplies in a step. */
 static double fragments(const kernel_spec *s)
 {
     const double area = (double)s->tile.warp_m * s->tile.warp_n;
@@ -131,7 +126,7 @@ static double stage_clocks(const plan *c, const arch *a, double blocks)
     const double multiply = v->multiply * blocks * t->m * t->n * t->k / multiply_rate(&c->spec, a);
     const double shared = v->shared * blocks * (load_clocks(c) + bytes / SHARED_BYTES_PER_CLOCK);
     const double l2 = v->l2 * blocks * bytes / L2_BYTES_PER_CLOCK;
-    const double chain = v->stage + t->k / (step_k(&c->spec) * t->slices) * (v->step + v->fragment * fragments(&c->spec));
+    const double chain = v->stage + t->k / ((double)kernel_step_k(&c->spec) * t->slices) * (v->step + v->fragment * fragments(&c->spec));
     const double memory = v->memory / (t->stages - 1);
     const double narrow = blocks * (narrow_clocks(&c->spec, c->spec.vec_a, t->m) + narrow_clocks(&c->spec, c->spec.vec_b, t->n));
     return narrow + sqrt(sqrt(fourth_power(multiply) + fourth_power(shared) + fourth_power(l2) + fourth_power(chain) + fourth_power(memory)));

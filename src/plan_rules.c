@@ -40,9 +40,8 @@ static int tile_divides(const situation *s)
 {
     const tile *t = &s->c->spec.tile;
     const int mma = s->c->spec.family == FAMILY_MMA;
-    const int simt = s->c->spec.family == FAMILY_SIMT;
     const int pairs = (s->c->spec.math & MATH_MODE) == JG_MATH_F32_3XTF32; /* of steps, added up by themselves */
-    const int steps = simt ? 1 : !mma ? (pairs ? 16 : 8) : kernel_multiply_type(&s->c->spec) == JG_S8 ? 32 : 16; /* of k */
+    const int steps = kernel_step_k(&s->c->spec) * (pairs ? 2 : 1);
     if (t->m % t->warp_m || t->n % t->warp_n)
         REFUSE("a %dx%d tile does not divide into %dx%d parts", t->m, t->n, t->warp_m, t->warp_n);
     if (mma && (t->warp_m % 16 || t->warp_n % 16 || t->k % steps))
@@ -53,7 +52,7 @@ static int tile_divides(const situation *s)
                t->warp_n, t->slices);
     if (s->c->spec.family == FAMILY_TF32 && (t->warp_m % 16 || t->warp_n % 16 || t->k % 8))
         REFUSE("a warp tile of %dx%dx%d is not made of 16x16x8 steps", t->warp_m, t->warp_n, t->k);
-    if (s->c->spec.family == FAMILY_TF32 && t->k & (t->k - 1)) REFUSE("a k step of %d is no power of two", t->k);
+    if (s->c->spec.family == FAMILY_TF32 && !is_power_of_two(t->k)) REFUSE("a k step of %d is no power of two", t->k);
     if (s->c->spec.family == FAMILY_SIMT && (t->warp_m % 4 || t->warp_n % 4 || t->k % 4))
         REFUSE("a thread tile of %dx%dx%d is not made of 4x4x4 groups", t->warp_m, t->warp_n, t->k);
     if (t->k % (t->slices * steps)) REFUSE("%d slices do not divide a k step of %d", t->slices, t->k);

@@ -33,6 +33,17 @@ typedef reg_t fragment_row[FRAGS_N][REGISTERS];
 #define ROW_TURNS 1
 #endif
 
+__device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int PENDING>
+__device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
 // Two neighbours of a row: the first two of a fragment or, eight rows below, the others.
 __device__ __forceinline__ void neighbours(const reg_t (&fragment)[REGISTERS], int half, sum_t &x, sum_t &y)
 {

@@ -123,17 +123,6 @@ __device__ __forceinline__ void cp_async(u32 to, const void *from, u32 valid, u3
                      ::"r"(go), "r"(to), "l"(from), "n"(BYTES), "r"(valid) : "memory");  // cp.async
 }
 
-__device__ __forceinline__ void cp_async_commit()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING>
-__device__ __forceinline__ void cp_async_wait()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
-
 // Four 8x8 matrices of 16-bit elements. go: whether at all, the same of all lanes; always: that is known.
 template <bool TRANSPOSED>
 __device__ __forceinline__ void ldmatrix(u32 (&r)[4], u32 shared, bool always, u32 go)

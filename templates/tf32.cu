@@ -29,23 +29,6 @@
 #define STAGE_B_BYTES ((B_KMAJOR ? JG_BN : JG_BK) * ROW_B * 4)
 #define STAGE_BYTES (STAGE_A_BYTES + STAGE_B_BYTES)
 
-// Where the size is known and made of whole tiles, nothing is checked against it.
-#if defined(JG_M) && JG_M % JG_BM == 0
-#define WHOLE_M true
-#else
-#define WHOLE_M false
-#endif
-#if defined(JG_N) && JG_N % JG_BN == 0
-#define WHOLE_N true
-#else
-#define WHOLE_N false
-#endif
-#if defined(JG_K) && JG_K % JG_BK == 0
-#define WHOLE_K true
-#else
-#define WHOLE_K false
-#endif
-
 #ifdef JG_VEC_A
 #define VECTOR_A (JG_VEC_A == 16)
 #define VECTOR_B (JG_VEC_B == 16)
@@ -94,17 +77,6 @@ __device__ __forceinline__ void cp_async(u32 shared, const float *global, u32 ha
 {
     if (UNIT == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(have) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(have) : "memory");
-}
-
-__device__ __forceinline__ void cp_async_commit()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING>
-__device__ __forceinline__ void cp_async_wait()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 // By how much the chunks of a k-major row have changed places, so that ldmatrix finds eight rows in different banks.
@@ -181,7 +153,7 @@ __device__ __forceinline__ void copy_stage(u32 shared, const float *from, i64 ld
 {
     const int UNROLL = UNIT == 4 ? 64 : UNROLL_SINGLE;
     const u32 outer = KMAJOR ? mn_left : k_left, inner = KMAJOR ? k_left : mn_left;
-    if (WHOLE_K || SPLIT_K_TAIL && k_left >= JG_BK)
+    if (!EDGE_K || SPLIT_K_TAIL && k_left >= JG_BK)
         copy_tile<MN, KMAJOR, UNIT, !KMAJOR || WHOLE_MN, KMAJOR || WHOLE_MN, UNROLL>(shared, from, ld, outer, inner);
     else
         copy_tile<MN, KMAJOR, UNIT, KMAJOR && WHOLE_MN, !KMAJOR && WHOLE_MN, SPLIT_K_TAIL ? 2 : UNROLL>(shared, from, ld, outer,
@@ -426,8 +398,8 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         const float *from_b = first_tile<JG_BN, B_KMAJOR>(b, LDB, VECTOR_B, n0);
         auto copy = [&](u32 n, u32 stage) {
             if (n < stages) {
-                copy_operand<JG_BM, A_KMAJOR, WHOLE_M>(stage, from_a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
-                copy_operand<JG_BN, B_KMAJOR, WHOLE_N>(stage + STAGE_A_BYTES, from_b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
+                copy_operand<JG_BM, A_KMAJOR, !EDGE_M>(stage, from_a, LDA, VECTOR_A, m0, n * JG_BK, DIM_M, DIM_K);
+                copy_operand<JG_BN, B_KMAJOR, !EDGE_N>(stage + STAGE_A_BYTES, from_b, LDB, VECTOR_B, n0, n * JG_BK, DIM_N, DIM_K);
             }
             cp_async_commit();
             advance<A_KMAJOR>(from_a, LDA);
@@ -438,7 +410,7 @@ __device__ __forceinline__ void multiply_item(const jg_args &args, u32 block, u3
         places p = places_of(warp_m, warp_n, slice, lane);
         asm volatile("" : "+r"(p.a), "+r"(p.b));
         // Steps beyond k would make +0 of a sum of -0.
-        auto is_left = [&](u32 n, u32 step) { return WHOLE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
+        auto is_left = [&](u32 n, u32 step) { return !EDGE_K || n * JG_BK + (step * JG_SLICES + slice) * 8 < DIM_K; };
         fragments x[GROUP];
         operand_a part_a;
         operand_b part_b;
