@@ -64,6 +64,8 @@ static bench_product make_product(const char *text, size_t rotated_bytes)
 static int reset_race(void **state)
 {
     reset_arena(state);
+    cJSON_Delete(row);
+    row = NULL;
     memset(&faults, 0, sizeof faults);
     memset(field.functions, 0, sizeof field.functions);
     memset(field.graphs, 0, sizeof field.graphs);
@@ -83,8 +85,6 @@ static void race(const char *text, size_t rotated_bytes)
 {
     const bench_product product = make_product(text, rotated_bytes);
     need_nvrtc();
-    cJSON_Delete(row);
-    row = NULL;
     assert_ok(bench_race(&arena, &product, 0, &row, &faults));
     assert_non_null(row);
 }
@@ -265,7 +265,6 @@ static void a_lost_device_ends_it(void **state)
     const bench_product product = make_product("64x48x32:f16", 0);
     need_nvrtc();
     field.stops_at = 1;
-    cJSON_Delete(row);
     assert_int_equal(bench_race(&arena, &product, 0, &row, &faults), JG_ERR_DEVICE_LOST);
     assert_null(row);
 }
