@@ -246,7 +246,7 @@ SWGPU_TESTS += $(foreach chip,orin-agx:4 h200:14 t4:28,"JITGEMM_DRIVER=swgpu JG_
 ## test         every test that needs no GPU; the kernels run on the software GPU
 test: deps
 	@$(MAKE) --no-print-directory all $(TESTS) $(GPU_TESTS) $(DOUBLES)
-	@$(TEST_ENV) sh tests/run.sh $(TESTS) $(SWGPU_TESTS)
+	@$(TEST_ENV) sh tests/run.sh $(SWGPU_TESTS) $(TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU
 test-gpu: deps

@@ -8,7 +8,7 @@
 set -u
 build=${BUILD:-build}
 [ -d "$build/bundle/lib" ] && export LD_LIBRARY_PATH="$build/bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export JG_SHAPES_DIR=tests/shapes JG_TEST_BIN_DIR="$build/bin"
+export JG_SHAPES_DIR=tests/shapes JG_TEST_BIN_DIR="$build/bin" JG_TEST_JOBS=1 # one GPU, one cache file
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM

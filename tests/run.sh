@@ -1,36 +1,54 @@
 #!/bin/sh
-# Runs test programs (cmocka; an argument may be "VARIABLE=value ... PROGRAM") one after another, each in a home folder and with a cache file of its own, and ends with
-# their totals. Exit status 1 if any test failed, a program died, or nothing ran at all.
+# Runs test programs (cmocka; an argument may be "VARIABLE=value ... PROGRAM"), JG_TEST_JOBS of them at once (one a core), each in a home
+# folder and with a cache file of its own, and ends with their totals. Exit status 1 if any test failed, a program died, or nothing ran.
 set -u
+
+count() { # count PATTERN: the number in the (last) line that holds it
+    sed -n "s/.*$1 *\] *\([0-9][0-9]*\) test(s).*/\1/p" "$home/log" | tail -n 1
+}
+
+# run_one PROGRAM: what it has to say goes to $home/said, its totals to $home/totals; the lock keeps two programs' lines apart.
+run_one() {
+    name=$(basename "${1##* }")
+    device=${1##*JITGEMM_SWGPU_DEVICE=}
+    [ "$device" = "$1" ] || name="$name on ${device%% *}"
+    home=$JG_TEST_SCRATCH/$name
+    mkdir -p "$home"
+    began=$(date +%s)
+    # shellcheck disable=SC2086
+    HOME="$home" XDG_CACHE_HOME= JITGEMM_CACHE="${JG_TEST_CACHE:-$home/kernels.db}" env $1 >"$home/log" 2>&1
+    status=$?
+    p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
+    {
+        echo "== $name"
+        [ "$status" -eq 0 ] && [ "${V:-0}" = 0 ] && grep -E '^(SKIP|#)' "$home/log"
+        { [ "$status" -ne 0 ] || [ "${V:-0}" != 0 ]; } && cat "$home/log"
+        # A program that died, or ran nothing, is a failure of its own.
+        if [ "$status" -ne 0 ] && [ "${f:-0}" -eq 0 ]; then
+            echo "$name: exit status $status"
+            f=1
+        elif [ $((${p:-0} + ${f:-0} + ${s:-0})) -eq 0 ]; then
+            echo "$name: no test ran"
+            f=1
+        fi
+        echo "   ${p:-0} passed, ${f:-0} failed, ${s:-0} skipped, in $(($(date +%s) - began)) s"
+    } >"$home/said"
+    flock "$JG_TEST_SCRATCH" cat "$home/said"
+    echo "${p:-0} ${f:-0} ${s:-0}" >"$home/totals"
+}
+
+if [ "${1-}" = --one ]; then
+    run_one "$2"
+    exit 0
+fi
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
-count() { # count PATTERN: the number in the (last) line that holds it
-    sed -n "s/.*$1 *\] *\([0-9][0-9]*\) test(s).*/\1/p" "$scratch/log" | tail -n 1
-}
-for program in "$@"; do
-    name=$(basename "${program##* }")
-    device=${program##*JITGEMM_SWGPU_DEVICE=}
-    [ "$device" = "$program" ] || name="$name on ${device%% *}"
-    mkdir -p "$scratch/$name"
-    echo "== $name"
-    # shellcheck disable=SC2086
-    HOME="$scratch/$name" XDG_CACHE_HOME= JITGEMM_CACHE="${JG_TEST_CACHE:-$scratch/$name/kernels.db}" env $program >"$scratch/log" 2>&1
-    status=$?
-    p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
-    [ "$status" -eq 0 ] && [ "${V:-0}" = 0 ] && grep -E '^(SKIP|#)' "$scratch/log"
-    { [ "$status" -ne 0 ] || [ "${V:-0}" != 0 ]; } && cat "$scratch/log"
-    # A program that died, or ran nothing, is a failure of its own.
-    if [ "$status" -ne 0 ] && [ "${f:-0}" -eq 0 ]; then
-        echo "$name: exit status $status"
-        f=1
-    elif [ $((${p:-0} + ${f:-0} + ${s:-0})) -eq 0 ]; then
-        echo "$name: no test ran"
-        f=1
-    fi
-    echo "   ${p:-0} passed, ${f:-0} failed, ${s:-0} skipped"
-    passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0})) skipped=$((skipped + ${s:-0}))
-done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
+[ $# -gt 0 ] && printf '%s\0' "$@" | JG_TEST_SCRATCH=$scratch xargs -0 -n 1 -P "${JG_TEST_JOBS:-$(nproc)}" sh "$0" --one
+cat "$scratch"/*/totals 2>/dev/null | awk -v programs=$# '
+    {p += $1; f += $2; s += $3}
+    END {
+        f += programs - NR # one that left no totals
+        printf "%d passed, %d failed, %d skipped\n", p, f, s
+        exit f > 0 || p + s == 0
+    }'
