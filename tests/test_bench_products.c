@@ -3,6 +3,7 @@
 #include "bench_gpu_fixture.h"
 #include "output_fixture.h"
 
+#include "tools/bench_products.h"
 #include "tools/bench_run.h"
 
 static bench_run run;
@@ -137,6 +138,31 @@ static void each_size_once(void **state)
     assert_string_equal(text_of(cJSON_GetArrayItem(rows(), 2), "suite"), "size");
 }
 
+/* A list by its own name and as a part of its suite is measured once, where it is first named. */
+static void a_list_and_its_suite(void **state)
+{
+    (void)state;
+    char program[] = "jitgemm-bench", list[] = "mobilenet_v2", suite[] = "layers", option[] = "--type=f16";
+    char *argv[] = {program, list, suite, option, NULL};
+    products s = {.run = &run};
+    optind = 0;
+    memset(&run, 0, sizeof run);
+    assert_true(bench_args_parse(4, argv, &run.args) < 0);
+    assert_int_equal(bench_products_collect(&s), BENCH_EXIT_DONE);
+    size_t alone = 0, lists = 0;
+    const char *before = "";
+    for (size_t i = 0; i < s.count; before = s.list[i++].list) {
+        assert_string_equal(s.list[i].suite, "layers");
+        alone += strcmp(s.list[i].list, "mobilenet_v2") == 0;
+        lists += strcmp(s.list[i].list, before) != 0;
+    }
+    assert_string_equal(s.list[0].list, "mobilenet_v2");
+    assert_int_equal(alone, 21);
+    assert_int_equal(lists, 5);
+    bench_products_forget(&s);
+    bench_clean_up(&run);
+}
+
 /* What would take the software GPU minutes is left out, and said so. */
 static void too_large(void **state)
 {
@@ -232,8 +258,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_of_each_type), cmocka_unit_test(each_size_once), cmocka_unit_test(too_large),
-        cmocka_unit_test(bad_sizes),          cmocka_unit_test(narrow),         cmocka_unit_test(no_compiler),
+        cmocka_unit_test(sizes_of_each_type), cmocka_unit_test(each_size_once), cmocka_unit_test(a_list_and_its_suite),
+        cmocka_unit_test(too_large),          cmocka_unit_test(bad_sizes),      cmocka_unit_test(narrow),
+        cmocka_unit_test(no_compiler),
     };
     return run_on_swgpu(tests, setup, teardown);
 }

