@@ -84,6 +84,7 @@ typedef enum jg_status {
     JG_ERR_CANCELLED = 22,        /* a progress callback asked to stop */
     JG_ERR_BUSY = 23,             /* still in use: e.g. jg_close with plans alive */
     JG_ERR_DEVICE = 24,           /* another CUDA driver call failed, recoverably */
+    JG_ERR_HELPER = 25,           /* the compile helper cannot be started, crashed, was killed or hung; the text says which */
     JG_ERR_DEVICE_LOST = 100,     /* a sticky CUDA error: illegal address, ECC, launch timeout ... */
     JG_ERR_INTERNAL = 101         /* a bug in jitgemm; please report the text */
 } jg_status;
@@ -317,6 +318,16 @@ typedef struct jg_operands {
  * CUDA: the CUDA device or an error.  CPU: plain C on the host, slow and always right. */
 typedef enum jg_device { JG_DEVICE_AUTO = 0, JG_DEVICE_CUDA = 1, JG_DEVICE_CPU = 2 } jg_device;
 
+/* Where kernels are compiled. A helper process (libexec/jitgemm/jitgemm-compile) keeps NVRTC's 75 to 110 MB, and its crashes, out
+ * of this one. One that crashes, is killed, or runs out of time is tried again once; then its kernel counts as failed in this
+ * process: generic kernels go on serving.
+ * AUTO: in a helper where one is installed and can be started, else on a thread.  THREAD: never in a helper.
+ * PROCESS: in a helper or not at all. */
+typedef enum jg_helper { JG_HELPER_AUTO = 0, JG_HELPER_THREAD = 1, JG_HELPER_PROCESS = 2 } jg_helper;
+
+/* For jg_options.plans. AUTO: recorded plans (jg_record_plan), else the planner's model. MODEL: the model alone. */
+typedef enum jg_plans { JG_PLANS_AUTO = 0, JG_PLANS_MODEL = 1 } jg_plans;
+
 typedef enum jg_log_level {
     JG_LOG_DEFAULT = 0, /* warnings and errors */
     JG_LOG_ERROR = 1,
@@ -417,6 +428,10 @@ typedef struct jg_worker_options {
  *     kernel are loaded without being asked for, most used first, at most 256.
  * deadline_ms: if not 0, a call in BACKGROUND mode that would have to wait for the compiler longer than this, by what
  *     compiles have taken so far (300 ms before the first), returns NOT_READY at once; the worker makes the kernel.
+ * helper, helper_path: see jg_helper; the program: null: $JITGEMM_HELPER, else libexec/jitgemm/jitgemm-compile beside the installed
+ *     library or program.
+ * helper_timeout_ms: a helper that takes longer for a kernel counts as hung; 0: 60 s.
+ * plans: see jg_plans.
  * nvrtc_path: NVRTC library; null: $JITGEMM_NVRTC, else the usual names and places.
  * driver_path: CUDA driver library; null: $JITGEMM_DRIVER, else libcuda.so.1. "cpu" selects the cpu device, "swgpu" the
  *     software GPU, which executes the kernels' PTX on the host and checks every access: for tests and for machines
@@ -444,6 +459,10 @@ typedef struct jg_options {
     jg_log_level log_level; /* messages above this level are dropped */
     jg_trace_fn trace;
     void *trace_user;
+    jg_helper helper;
+    jg_plans plans;
+    const char *helper_path;
+    double helper_timeout_ms;
     uint32_t reserved;      /* must be 0 */
 } jg_options;
 
@@ -567,6 +586,8 @@ typedef struct jg_plan_details {
     double waves;                    /* blocks / (blocks_per_sm * SMs) */
     double compile_ms;               /* what compiling took, whenever that was; 0 if unknown */
     double estimate_clocks;          /* of the GPU, by the planner's model; only to compare plans of one problem; 0: no kernel */
+    int is_planned;                  /* the planner's model would choose it */
+    int is_tuned;                    /* chosen because it was measured to be the fastest: see jg_record_plan */
 } jg_plan_details;
 
 /* Chooses the kernel of a problem, as jg_gemm's first call does, and pins it: it is not evicted while the plan lives. A plan
@@ -589,6 +610,45 @@ JG_API jg_status jg_plan_count_candidates(jg_context *context, const jg_problem 
  * are), NOT_READY (sealed, and in no file), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST, and those
  * of a bad problem. */
 JG_API jg_status jg_plan_create_candidate(jg_context *context, const jg_problem *problem, size_t index, jg_plan **plan);
+
+/* Describes candidate `index`, numbered as above, from the plan alone: `registers` is the estimate, and what only a compiled kernel
+ * tells is 0. Compiles and loads nothing, and does not block. Thread-safe. Errors: NULL, VALUE (past the last one), UNSUPPORTED,
+ * those of a bad problem. */
+JG_API jg_status jg_plan_describe_candidate(jg_context *context, const jg_problem *problem, size_t index, jg_plan_details *details);
+
+/* Makes the kernel of candidate `index`, numbered as above, and puts it into the cache file, unless a file has it: for several
+ * threads to compile ahead of one that measures. Touches no device, and waits for none; blocks for the compile and disk. Without a
+ * cache file there is nowhere to put it, and nothing is done. Thread-safe. Errors: NULL, VALUE (past the last one), NOT_READY
+ * (sealed), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, NO_MEMORY, CANCELLED and those of a bad problem. */
+JG_API jg_status jg_plan_compile_candidate(jg_context *context, const jg_problem *problem, size_t index);
+
+/* What measuring the candidates of a problem has come to, for jg_record_plan. Null texts and zeros: unknown. Times are of one
+ * call, in µs; on the software GPU, which has none, counted instructions take their place. */
+typedef struct jg_measured {
+    double us;                   /* of the plan itself; must be above 0 */
+    double planned_us;           /* of what the planner's model would choose */
+    double runner_up_us;         /* of the second best */
+    const char *planned;         /* kernel names of these two */
+    const char *runner_up;
+    const char *reason;          /* how the two differ, in a few words: why the model was wrong */
+    uint32_t measured, all;      /* how many candidates were measured, of how many */
+    const char *device;          /* e.g. "NVIDIA H200" */
+    double sm_mhz;               /* the clock that it was measured at */
+    const char *power_mode;      /* e.g. "MAXN" (nvpmodel), or the power limit */
+    uint32_t allow_new_bits;     /* nonzero: a plan of another numeric class may be recorded too */
+    uint32_t reserved;           /* must be 0 */
+} jg_measured;
+
+/* Makes a plan that jg_plan_create_candidate gave the one that its problem gets from now on: in this context, where the problem was
+ * not met yet, and in every context opened later with this cache file, or with one that it is the factory file of, on a device of
+ * the same place (jg_stats.place: architecture, multiprocessors and kind of memory). Elsewhere, and where the library no longer
+ * has such a candidate, the planner's model decides. A problem with dynamic dimensions is recorded for all sizes between the same
+ * powers of two. The plan may be of another context on the same place: its kernel is copied into this one's cache file from that
+ * one's, or made. A later record takes an earlier one's place; at most 4096 are kept, the oldest go first. Blocks for disk.
+ * Thread-safe. Errors: NULL, VALUE (not a candidate's plan, of another place, us not above 0, or of another numeric class without
+ * allow_new_bits, or of one that has no generic kernels), FILE (no cache file, or it cannot be written), and those of
+ * jg_plan_compile_candidate. */
+JG_API jg_status jg_record_plan(jg_context *context, const jg_plan *plan, const jg_measured *measured);
 
 /* Launches a plan on data: a few µs, no lookup. MISALIGNED if a pointer is less aligned than the
  * kernel needs, which is never more than the problem's align_bytes. Thread-safe. Errors: NULL, MISALIGNED, LAUNCH, DEVICE,
@@ -748,6 +808,9 @@ typedef struct jg_stats {
     uint64_t ready;             /* kernels that wait for jg_poll */
     uint64_t dropped;           /* requests that found the worker's queue full, or no worker */
     uint64_t resident;          /* generic kernels that stay loaded */
+    uint64_t tuned;             /* recorded plans for this place that were read, or recorded since (jg_record_plan) */
+    uint64_t helpers_lost;      /* compile helpers that crashed, were killed, or ran out of time */
+    char place[64];             /* what recorded plans are valid for, e.g. "sm_90 132sm 6144bit"; "" on the cpu device */
     char path[512];             /* of the cache file; "" if memory only */
     char factory[512];          /* of the factory file; "" if none */
 } jg_stats;
@@ -822,11 +885,28 @@ JG_API jg_status jg_cache_misses(jg_cache *cache, int (*visit)(void *user, const
 /* Forgets all misses. *removed may be null. Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_clear_misses(jg_cache *cache, size_t *removed);
 
+/* A plan that was measured to be the fastest of its problem's candidates (jg_record_plan). */
+typedef struct jg_cache_plan {
+    const char *problem;      /* text form */
+    const char *place;        /* what it is valid for, e.g. "sm_90 132sm 6144bit" */
+    const char *kernel;       /* kernel name */
+    jg_measured measured;     /* as recorded; its texts are "" where unknown */
+    int64_t created;          /* seconds since 1970, UTC */
+    int cached;               /* nonzero if its kernel is in the file */
+} jg_cache_plan;
+
+/* Calls visit for each recorded plan, by place and then by problem, until it returns nonzero. visit must not use `cache`.
+ * Errors: NULL, FILE, CACHE. */
+JG_API jg_status jg_cache_plans(jg_cache *cache, int (*visit)(void *user, const jg_cache_plan *plan), void *user);
+
+/* Forgets all recorded plans; their kernels stay. *removed may be null. Errors: NULL, FILE, CACHE. */
+JG_API jg_status jg_cache_clear_plans(jg_cache *cache, size_t *removed);
+
 /* Makes the file fit to be a factory file (jg_options.factory_path): complete in itself, so that it can be read from a
  * read-only place. To be called before it is shipped, while nobody else uses it. Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_seal(jg_cache *cache);
 
-/* Removes all entries and misses and gives the space back. *removed may be null. Errors: NULL, FILE, CACHE. */
+/* Removes all entries, misses and recorded plans and gives the space back. *removed may be null. Errors: NULL, FILE, CACHE. */
 JG_API jg_status jg_cache_clear(jg_cache *cache, size_t *removed);
 
 #ifdef __cplusplus
