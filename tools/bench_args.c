@@ -18,7 +18,8 @@
 
 static const char *const command_names[BENCH_COMMANDS] = {
     [BENCH_FIRST_CALL] = "first-call", [BENCH_DISPATCH] = "dispatch", [BENCH_COLD_START] = "cold-start",
-    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile"};
+    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile",
+    [BENCH_MEMORY] = "memory"};
 
 #define FOR_FIRST (1u << BENCH_FIRST_CALL)
 #define FOR_DISPATCH (1u << BENCH_DISPATCH)
@@ -26,6 +27,7 @@ static const char *const command_names[BENCH_COMMANDS] = {
 #define FOR_PRODUCTS (1u << BENCH_PRODUCTS)
 #define FOR_PLANS (1u << BENCH_PLANS)
 #define FOR_COMPILE (1u << BENCH_COMPILE)
+#define FOR_MEMORY (1u << BENCH_MEMORY)
 #define FOR_RESULTS (FOR_FIRST | FOR_DISPATCH | FOR_COLD | FOR_PRODUCTS | FOR_COMPILE) /* those with targets, pages, baselines */
 #define FOR_ALL (FOR_RESULTS | FOR_PLANS)
 
@@ -56,6 +58,8 @@ static const struct option_row {
     {"threads", NUMBER, FOR_DISPATCH, AT(threads), 1, 64, 1, 1},
     {"problems", NUMBER, FOR_DISPATCH, AT(problems), 0, 1000000, 0, 0},
     {"batches", NUMBER, FOR_DISPATCH, AT(batches), 1, 1000000, 400, 2},
+    {"compiles", NUMBER, FOR_MEMORY, AT(compiles), 1, 1000, 8, 8},
+    {"helper", PATH, FOR_MEMORY, AT(helper_path), 0, 0, 0, 0},
     {"runs", NUMBER, FOR_COLD, AT(runs), 1, 10000, 20, 2},
     {"list", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(lists), 0, 0, 0, 0},
     {"size", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(single), 0, 0, 0, 0},
@@ -79,16 +83,16 @@ static const struct option_row {
     {"percent", NUMBER, FOR_RESULTS, AT(percent), 0, 1000, 3, 3},
     {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
     {"fill", FLAG, FOR_FIRST | FOR_DISPATCH | FOR_COLD, AT(fill), 0, 0, 0, 0},
-    {"cpus", PROCESSORS, FOR_ALL, 0, 0, 0, 0, 0},
+    {"cpus", PROCESSORS, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
     {"no-peer", FLAG, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(no_peer), 0, 0, 0, 0},
     {"cublas", PATH, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(cublas_path), 0, 0, 0, 0},
-    {"driver", PATH, FOR_ALL, AT(driver_path), 0, 0, 0, 0},
-    {"nvrtc", PATH, FOR_ALL, AT(nvrtc_path), 0, 0, 0, 0},
-    {"check", FLAG, FOR_RESULTS, AT(check), 0, 0, 0, 0},
-    {"json", FORMAT_JSON, FOR_ALL, 0, 0, 0, 0, 0},
-    {"csv", FORMAT_CSV, FOR_ALL, 0, 0, 0, 0, 0},
-    {"help", HELP, FOR_ALL, 0, 0, 0, 0, 0},
-    {"version", VERSION, FOR_ALL, 0, 0, 0, 0, 0},
+    {"driver", PATH, FOR_ALL | FOR_MEMORY, AT(driver_path), 0, 0, 0, 0},
+    {"nvrtc", PATH, FOR_ALL | FOR_MEMORY, AT(nvrtc_path), 0, 0, 0, 0},
+    {"check", FLAG, FOR_RESULTS | FOR_MEMORY, AT(check), 0, 0, 0, 0},
+    {"json", FORMAT_JSON, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
+    {"csv", FORMAT_CSV, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
+    {"help", HELP, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
+    {"version", VERSION, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
 #undef AT
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_CODE = 256 };
@@ -277,7 +281,7 @@ static int unknown_word(const char *word)
     for (size_t i = 0; bench_list_at(i); i++)
         if (i == 0 || strcmp(bench_list_at(i)->suite, bench_list_at(i - 1)->suite) != 0)
             text_append(names, sizeof names, &length, "%s, ", bench_list_at(i)->suite);
-    return usage_error("\"%s\" is no suite; use %scompile, first-call, dispatch, cold-start, plans or all, or --list FILE", word,
+    return usage_error("\"%s\" is no suite; use %scompile, memory, first-call, dispatch, cold-start, plans or all, or --list FILE", word,
                        names);
 }
 
@@ -408,7 +412,7 @@ static int check_paths(const bench_args *args)
 static int check_combination(const bench_args *args, const char given[ROWS])
 {
     if (args->command_count == 0)
-        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help");
+        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory or all; see --help");
     for (int i = 0; i < ROWS; i++) {
         if (!given[i]) continue;
         if (!is_for_a_command(&rows[i], args))
