@@ -232,7 +232,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
 TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY=''
 
-GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles)
+GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)
 
 # The numeric tests on the software GPU: all of them as an AGX Orin, a part as other chips. JG_TEST_STRIDE=N: every N-th problem.
 SWGPU_TESTS := $(foreach chip,orin-agx:6 h200:30 t4:60,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
@@ -241,7 +241,7 @@ SWGPU_TESTS := $(foreach chip,orin-agx:6 h200:30 t4:60,"JITGEMM_DRIVER=swgpu JIT
 # The breadth tests: all rows on the cpu device; on the software GPU, whose kernels have to be compiled, the first quarter of them, which
 # has most pairs, and fewer as other chips.
 SWGPU_TESTS += "JG_TEST_CPU=1 $(BUILD)/tests/gpu_breadth"
-SWGPU_TESTS += $(foreach test,grouped limits rules special math,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
+SWGPU_TESTS += $(foreach test,grouped limits rules special math helper,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
 SWGPU_TESTS += "JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),3) JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_tiles"
 SWGPU_TESTS += $(foreach chip,orin-agx:4 h200:14 t4:28,"JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
   JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_breadth")
