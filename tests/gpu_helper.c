@@ -29,7 +29,7 @@
 #include <cmocka.h>
 
 #define HELPER "jitgemm-compile" /* as a program's name in /proc: 15 characters are all it has room for */
-enum { SIZES = 600, NEW_ONES = 4, OLD_ONES = 2, MOST_QUEUED = 3 };
+enum { SIZES = 600, NEW_ONES = 4, OLD_ONES = 2, MOST_WAITING = 3 };
 #define ARENA_BYTES ((size_t)128 << 20)
 #define LONGEST_ZOMBIE_NS 5000000000 /* even where everything is slow */
 #define LONGEST_WORK_MS 120000
@@ -50,7 +50,7 @@ static CUstream stream;
 static void *arena;
 static size_t arena_used;
 static size sizes[SIZES];
-static atomic_size_t size_count;
+static atomic_size_t size_count, size_done; /* done: has a kernel, or will have none */
 static uint64_t random_state = 1;
 static long calls;
 static const char *why_not;
@@ -69,6 +69,9 @@ static int is_software(void)
 {
     return context_is_software(gpu);
 }
+
+/* Of which there are generic kernels: JG_RESIDENT_ flags. */
+static uint32_t types;
 
 static size_t count_from(const char *variable, size_t otherwise)
 {
@@ -125,6 +128,7 @@ static void on_trace(void *user, const jg_trace *trace)
     if (trace->event == JG_EVENT_HIT) s->own = 1;
     if (trace->event == JG_EVENT_GENERIC) s->own = 0;
     if (trace->event == JG_EVENT_FAIL) atomic_store(&s->failed, 1);
+    if (trace->event == JG_EVENT_FAIL || trace->event == JG_EVENT_READY) atomic_fetch_add(&size_done, 1);
 }
 
 static void add_size(void)
@@ -186,11 +190,9 @@ static void frame(void)
 /* New sizes as long as there is something to kill, but no faster than kernels are made. */
 static void work_under_fire(hunter *h, size_t kills)
 {
-    jg_stats stats = {0};
     while (atomic_load(&h->killed) < kills) {
-        if (stats.queued <= MOST_QUEUED) add_size();
+        if (atomic_load(&size_count) <= atomic_load(&size_done) + MOST_WAITING) add_size();
         frame();
-        must(jg_cache_stats(gpu, &stats));
     }
 }
 
@@ -222,7 +224,8 @@ static const char *fill_cache(const char *path)
     const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .cache_path = path, .factory_path = "",
                                 .helper = JG_HELPER_THREAD};
     jg_status status = jg_open(&options, &gpu);
-    const jg_prewarm_options how = {.generic_set = 1, .types = JG_RESIDENT_F32 | (status == JG_OK && is_software() ? 0 : JG_RESIDENT_F16)};
+    types = JG_RESIDENT_F32 | (status == JG_OK && is_software() ? 0 : JG_RESIDENT_F16);
+    const jg_prewarm_options how = {.generic_set = 1, .types = types};
     if (status == JG_OK) status = jg_prewarm(gpu, NULL, 0, &how, NULL);
     for (size_t i = 0; i < SIZES && status == JG_OK; i++) {
         const jg_problem p = problem_of(i);
@@ -239,7 +242,7 @@ static const char *fill_cache(const char *path)
 static void open_pipeline(const char *path)
 {
     const jg_options options = {.device = JG_DEVICE_CUDA, .cache_path = path, .factory_path = "", .prewarm = JG_PREWARM_NO_MET,
-                                .helper = JG_HELPER_PROCESS, .helper_path = helper, .trace = on_trace, .log = print_log,
+                                .resident = types, .helper = JG_HELPER_PROCESS, .helper_path = helper, .trace = on_trace, .log = print_log,
                                 .worker = {.per_minute = 1000000, .nice = JG_NICE_INHERIT}};
     must(jg_open(&options, &gpu));
     must(jg_alloc(gpu, JG_DEVICE_MEMORY, ARENA_BYTES, &arena));
@@ -289,8 +292,8 @@ static void assert_counts(const hunter *h, const jg_stats *stats)
            atomic_load(&h->killed), h->met, (unsigned long long)stats->helpers_lost, failed, own, count, calls);
     /* A helper may have done its work before it was killed, but not one that had just begun. */
     assert_in_range(stats->helpers_lost, h->surely, atomic_load(&h->killed));
-    assert_true(failed >= (h->surely >= 2));
     assert_true(stats->helpers_lost >= 2 * failed); /* each kernel is tried twice */
+    if (h->early == 3) assert_true(failed >= 1 && stats->helpers_lost > 2 * failed); /* see hunter_start */
     assert_true(own > 0);
     assert_int_equal(stats->compiles, own);
     assert_int_equal(stats->waits, 0);

@@ -88,10 +88,12 @@ static uint64_t below(hunter *h, uint64_t bound)
 
 static void decide(hunter *h, hunted *c, int64_t now)
 {
-    const int first_two = h->met++ < 2, spare = (int)below(h, 2), at_once = (int)below(h, 2);
+    const size_t turn = h->met++;
+    const int spare = (int)below(h, 2), at_once = (int)below(h, 2);
     const int64_t later = (int64_t)below(h, (uint64_t)LONGEST_WAIT_MS * MS);
-    c->fate = spare && !first_two ? HUNTER_LEFT_ALONE : HUNTER_AIMED_AT;
-    c->kill_at = first_two || at_once ? now : now + later;
+    c->is_early = turn < 3;
+    c->fate = turn == 3 || (spare && !c->is_early) ? HUNTER_LEFT_ALONE : HUNTER_AIMED_AT;
+    c->kill_at = c->is_early || at_once ? now : now + later;
 }
 
 static hunted *find(round *r, const process *child)
@@ -144,7 +146,9 @@ static void visit(void *user, const process *child)
     if (c->fate == HUNTER_LEFT_ALONE || c->kill_at > r->now) return;
     c->fate = HUNTER_LEFT_ALONE;
     if (!kill_child(c)) return;
-    h->surely += now_ns() - c->not_before < (int64_t)HUNTER_YOUNG_MS * MS;
+    const int is_young = now_ns() - c->not_before < (int64_t)HUNTER_YOUNG_MS * MS;
+    h->surely += is_young;
+    h->early += is_young && c->is_early;
     atomic_fetch_add(&h->killed, 1);
 }
 
