@@ -112,6 +112,19 @@ static void suites(void **state)
     refuses("common16 --size", "--size needs a value");
 }
 
+static void plans_to_use(void **state)
+{
+    (void)state;
+    parses("common16");
+    assert_int_equal(args.plans, JG_PLANS_AUTO);
+    parses("common16 --plans model");
+    assert_int_equal(args.plans, JG_PLANS_MODEL);
+    parses("common16 --plans model --plans auto");
+    assert_int_equal(args.plans, JG_PLANS_AUTO);
+    refuses("common16 --plans best", "--plans: \"best\" is neither auto nor model");
+    refuses("plans common16 --plans model", "--plans is not for plans common16");
+}
+
 static void memory(void **state)
 {
     (void)state;
@@ -415,7 +428,7 @@ static void too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands),      cmocka_unit_test(suites), cmocka_unit_test(plans),    cmocka_unit_test(memory), cmocka_unit_test(all),
+        cmocka_unit_test(commands),      cmocka_unit_test(suites), cmocka_unit_test(plans),    cmocka_unit_test(memory), cmocka_unit_test(plans_to_use), cmocka_unit_test(all),
         cmocka_unit_test(many_words),    cmocka_unit_test(types),     cmocka_unit_test(other_options),
         cmocka_unit_test(drift_options), cmocka_unit_test(help),      cmocka_unit_test(resolved),
         cmocka_unit_test(processes),     cmocka_unit_test(spellings), cmocka_unit_test(a_process_reads_it),

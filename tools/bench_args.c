@@ -34,7 +34,7 @@ static const char *const command_names[BENCH_COMMANDS] = {
 typedef enum option_kind {
     NUMBER, FLAG, PATH,                            /* stored at `offset` as long, int, const char * */
     WORDS,                                         /* added to the bench_words at `offset` */
-    PROBLEM, TYPES, DATA, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
+    PROBLEM, TYPES, DATA, PLANS, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
 } option_kind;
 
 static const struct option_row {
@@ -65,6 +65,7 @@ static const struct option_row {
     {"size", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(single), 0, 0, 0, 0},
     {"type", TYPES, FOR_PRODUCTS | FOR_PLANS | FOR_COMPILE, 0, 0, 0, 0, 0},
     {"data", DATA, FOR_PRODUCTS | FOR_PLANS, 0, 0, 0, 0, 0},
+    {"plans", PLANS, FOR_PRODUCTS, 0, 0, 0, 0, 0},
     {"rounds", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(rounds), 3, 1000, 21, 1},
     {"sample", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(sample_us), 10, 1000000, 500, 10},
     {"generic", FLAG, FOR_PRODUCTS, AT(generic), 0, 0, 0, 0},
@@ -202,6 +203,14 @@ static int parse_data(const char *text, bench_args *args)
     return -1;
 }
 
+static int parse_plans(const char *text, bench_args *args)
+{
+    if (strcmp(text, "auto") == 0) args->plans = JG_PLANS_AUTO;
+    else if (strcmp(text, "model") == 0) args->plans = JG_PLANS_MODEL;
+    else return usage_error("--plans: \"%s\" is neither auto nor model", text);
+    return -1;
+}
+
 static int add_word(const struct option_row *row, const char *word, bench_args *args)
 {
     bench_words *words = (bench_words *)((char *)args + row->offset);
@@ -229,6 +238,7 @@ static int apply_option(const struct option_row *row, const char *value, bench_a
     case WORDS: return add_word(row, value, args);
     case TYPES: return parse_types(value, args);
     case DATA: return parse_data(value, args);
+    case PLANS: return parse_plans(value, args);
     case PROBLEM:
         args->problem = (jg_problem){0};
         return jg_problem_parse(value, &args->problem) == JG_OK ? -1 : usage_error("--%s: %s", row->name, jg_last_error());

@@ -49,6 +49,7 @@ typedef struct bench_args {
     bench_data data;
     long rounds, sample_us, sms, as_arch;
     int generic, record;
+    jg_plans plans;                                        /* products */
     int all_classes;                                       /* plans */
     const char *csv_path;
     long jobs;                                             /* compile, plans */

@@ -15,6 +15,7 @@
  *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "ceiling": "f16",
  *           "data": "resident" or "rotated",            ceiling: the name of the one that it is held against
  *           "kernel": "jg_sm90_mma_...", "plan": "mma 128x64x32 w64x32 s3",      ours
+ *           "tuned": true,                      it is a recorded plan (jg_record_plan); absent where the planner's model chose
  *           "flops": 231211008, "bytes": 1782144,      of one product: 2 m n k; A, B and C once each
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},

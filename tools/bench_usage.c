@@ -18,6 +18,7 @@ static const char usage_options[] =
     "  --type LIST     of sizes that name none; default f32,f16,bf16. Also s8, u8.s8, f16.s4, s4, e4m3, f16-f32 ...,\n"
     "                  tf32, 3xtf32, strict (of f32), and each with words of a size, e.g. f16:f16acc or s8-s8:relu\n"
     "  --data WHERE    resident: operands in the L2 cache; rotated: over more than twice the L2; default: by suite\n"
+    "  --plans WHICH   auto: recorded plans, as jitgemm-prewarm --tune finds them, else the model's; model: those alone\n"
     "  --rounds N      samples of each kernel, in turns; default 21\n"
     "  --sample US     length of one, of a graph's replay; default 500\n"
     "  --generic       measure the generic kernel too\n"
