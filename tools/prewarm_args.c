@@ -15,6 +15,7 @@
 #define TYPES_MAX 16
 #define OPS_MAX 4
 #define JOBS_MAX 16 /* more gain nothing: the compiler's own locks */
+#define BUDGET_MAX_MS (24 * 3600e3)
 
 static const char usage[] =
     "usage: jitgemm-prewarm [OPTION]... [SIZE]...\n"
@@ -40,6 +41,9 @@ static const char usage[] =
     "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
     "How\n"
     "  --jobs N        compiles at once; default one a processor; at most 16\n"
+    "  --budget TIME   begin no kernel later than TIME after the start, e.g. 20s, 500ms, 2min (20: seconds):\n"
+    "                  generic kernels first, then sizes as listed, then misses, most counted first; what\n"
+    "                  is left then is for the next run, and that is no failure\n"
     "  --cache FILE    cache file; default $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db\n"
     "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
     "  --seal          at the end make the cache file fit to be shipped and read as a factory file\n"
@@ -55,7 +59,7 @@ static const char usage[] =
     "2 bad command line or list, 130 interrupted (what is done is kept; run again to go on).\n";
 
 enum {
-    OPTION_LIST = 256, OPTION_TYPE, OPTION_OP, OPTION_ORDER, OPTION_ARCH, OPTION_SMS, OPTION_JOBS,
+    OPTION_LIST = 256, OPTION_TYPE, OPTION_OP, OPTION_ORDER, OPTION_ARCH, OPTION_SMS, OPTION_JOBS, OPTION_BUDGET,
     OPTION_GENERIC, OPTION_CACHE, OPTION_NVRTC, OPTION_HELP, OPTION_VERSION
 };
 
@@ -96,6 +100,20 @@ static int parse_number(const char *option, const char *text, long max, long *nu
     if (end == text || *end != 0 || errno != 0 || *number < 1 || *number > max)
         return usage_error("%s: \"%s\" is not a number from 1 to %ld", option, text, max);
     return -1;
+}
+
+/* A time such as 20s, 500ms, 2min, 1.5s; a plain number is of seconds. */
+static int parse_time(const char *option, const char *text, double *ms)
+{
+    static const struct { const char *name; double ms; } units[] = {{"", 1e3}, {"s", 1e3}, {"ms", 1}, {"min", 60e3}};
+    char *unit;
+    const double number = strtod(text, &unit);
+    const char *digits = text + strspn(text, "0123456789."); /* strtod takes 0x10, 1e3 and nan too */
+    *ms = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && unit == digits && unit != text; i++)
+        if (strcmp(unit, units[i].name) == 0) *ms = number * units[i].ms;
+    if (*ms > 0 && *ms <= BUDGET_MAX_MS) return -1;
+    return usage_error("%s: \"%s\" is no time above 0 and up to a day; write it as 20s, 500ms or 2min", option, text);
 }
 
 static int add_type(words *w, prewarm_args *args, const char *word)
@@ -210,6 +228,7 @@ static int apply_option(int option, char *value, words *w, prewarm_args *args)
     case OPTION_ORDER: return parse_order(w, value);
     case OPTION_CACHE: return parse_path("--cache", value, &args->cache_path);
     case OPTION_NVRTC: return parse_path("--nvrtc", value, &args->nvrtc_path);
+    case OPTION_BUDGET: return parse_time("--budget", value, &args->budget_ms);
     case OPTION_SMS:
         status = parse_number("--sms", value, 1024, &number);
         args->sm_count = (int)number;
@@ -235,6 +254,7 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
         {"nvrtc", required_argument, NULL, OPTION_NVRTC}, {"generic", optional_argument, NULL, OPTION_GENERIC},
         {"json", no_argument, &args->json, 1},            {"dry-run", no_argument, &args->dry_run, 1},
         {"quiet", no_argument, &args->quiet, 1},          {"verbose", no_argument, &args->verbose, 1},
+        {"budget", required_argument, NULL, OPTION_BUDGET},
         {"seal", no_argument, &args->seal, 1},            {"from-misses", no_argument, &args->from_misses, 1},
         {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
         {0}};

@@ -14,6 +14,7 @@ typedef struct prewarm_args {
     size_t arch_count;
     int sm_count;
     uint32_t jobs;
+    double budget_ms;             /* no kernel is begun later than this after the start; 0: all are made */
     const char *cache_path, *nvrtc_path;
     uint32_t generic_types;       /* JG_RESIDENT_ flags: generic kernels to make whatever the sizes use */
     int generic, from_misses, seal, json, dry_run, quiet, verbose;
