@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORT_CALLS = 16, SHORT_REPLAYS = 2, MOST_CLASSES = 16, LOOK_ROUNDS = 5 };
+enum { SHORT_CALLS = 16, SHORT_REPLAYS = 2, MOST_CLASSES = 16, LOOK_ROUNDS = 5, STEADY_REPLAYS = 3 };
 #define SHORT_US 100.0       /* a graph of the first, short pass */
 #define START_US 50.0        /* the start of a graph counts in the time of a call that is shorter */
 #define HOPELESS 2.0         /* so many times slower than the fastest is not looked at again */
 #define CLOSE 1.1            /* what is timed again: so many times the fastest */
 #define LONGEST_US 1e6       /* all rounds of a product together */
+#define STEADY 1.02          /* successive times of the same work that differ by less, STEADY_REPLAYS of them, are steady */
+#define STEADY_US 20e3       /* is not waited for longer */
 
 /* The first result of a numeric class. */
 typedef struct class_result {
@@ -265,6 +267,19 @@ static size_t drop_beaten(race *t)
     return left;
 }
 
+/* The GPU may have idled, and lowered its clocks: the planner's choice runs until it takes as long as before. */
+static jg_status wait_until_steady(race *t)
+{
+    double last = 0, us, together = 0;
+    const bench_runner *one = &t->all[t->chosen];
+    for (int equal = 0; is_timed(one) && equal < STEADY_REPLAYS && together < STEADY_US; last = us) {
+        RETURN_IF_ERROR(bench_replay_time(&t->arena->clock, &one->replay, &us));
+        together += us * one->replay.calls;
+        equal = us < STEADY * last && last < STEADY * us ? equal + 1 : 0;
+    }
+    return JG_OK;
+}
+
 /* Every round gives each one sample, and another one begins: whoever comes after a hot kernel is slower. */
 static jg_status time_best(race *t)
 {
@@ -274,6 +289,7 @@ static jg_status time_best(race *t)
     while (rounds > 3 && (double)rounds * round_us > LONGEST_US) rounds--;
     for (size_t i = 0; i < t->count; i++)
         if (is_timed(&t->all[i])) t->all[i].samples = 0; /* the short pass does not count any more */
+    if (t->how->ends_early) RETURN_IF_ERROR(wait_until_steady(t));
     for (size_t round = 0; round < rounds; round++) {
         for (size_t i = 0; i < t->count; i++) {
             bench_runner *one = &t->all[(round + i) % t->count];

@@ -28,8 +28,8 @@ int bench_runner_is_ready(const bench_runner *one); /* it was made, and ran */
 int bench_runner_is_right(const bench_runner *one); /* with the right result */
 
 /* indices: which candidates, `count` of them; null: all of the problem's numeric class, with all_classes also the others.
- * ends_early: whoever is slower than the best by more than chance is timed no longer, and the race is over when one is left; else
- * all are timed for arena->rounds. */
+ * ends_early: for races between which the GPU may idle: its clocks are waited for; then whoever is slower than the best by more than
+ * chance is timed no longer, and the race is over when one is left. Else all are timed for arena->rounds. */
 typedef struct bench_race_options {
     const size_t *indices;
     size_t count;

@@ -50,7 +50,7 @@ static int add_problem(tune_list *list, const char *group, const jg_problem *in,
     }
     tune_problem *p = &list->problems[list->count];
     memset(p, 0, sizeof *p);
-    p->product = (bench_product){.in = *in, .suite = group, .list = group, .rotated = rotated_bytes > 0};
+    p->product = (bench_product){.problem = *in, .suite = group, .list = group, .rotated = rotated_bytes > 0};
     jg_status status = bench_layout_make(in, 0, 1, &p->product.layout);
     if (status == JG_OK && rotated_bytes)
         status = bench_layout_make(in, rotated_bytes + bench_layout_set_bytes(&p->product.layout), MOST_SETS,
