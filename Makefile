@@ -37,7 +37,8 @@ TOOL_SRC  := $(wildcard tools/*.c)
 # The compile helper is for the library to start, not for the PATH.
 HELPER    := $(BUILD)/libexec/jitgemm/jitgemm-compile
 TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out tools/jitgemm-compile.c,$(wildcard tools/jitgemm-*.c)))
-TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c tools/bench_*.c),$(TOOL_SRC)))
+TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard $(addprefix tools/,jitgemm-*.c bench_*.c prewarm_*.c tune_*.c)),$(TOOL_SRC)))
+PREWARM_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/prewarm_*.c tools/tune_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
@@ -128,7 +129,7 @@ $(BUILD)/bin/jitgemm-%: $(BUILD)/obj/tools/jitgemm-%.o $(TOOL_OBJ) $(STATIC)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
 
-# It times the driver too, through the library's own table of calls, so it links the library's objects.
+# It times the driver too, through the library's own table of calls, so it links the library's objects; so does tuning.
 $(BUILD)/bin/jitgemm-bench: $(BUILD)/obj/tools/jitgemm-bench.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
@@ -145,6 +146,11 @@ HELPER_SRC := $(wildcard src/nvrtc*.[ch] src/helper*.[ch]) tools/jitgemm-compile
 $(BUILD)/obj/src/helper_wire.o: $(HELPER_SRC)
 $(BUILD)/obj/src/helper_wire.o: CPPFLAGS += -DJG_HELPER_DIGEST='"$(shell cat $(HELPER_SRC) | cksum | cut -d' ' -f1)"'
 
+$(BUILD)/bin/jitgemm-prewarm: $(BUILD)/obj/tools/jitgemm-prewarm.o $(PREWARM_OBJ) $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
+
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
@@ -160,6 +166,12 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/too
 
 # These see the parts of jitgemm-bench, and some load its kernels into the software GPU.
 $(BUILD)/tests/test_bench_%: $(BUILD)/obj/tests/test_bench_%.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ) $(TEST_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
+
+# These see the parts of jitgemm-prewarm that tune, which measure with those of jitgemm-bench.
+$(BUILD)/tests/test_tune_%: $(BUILD)/obj/tests/test_tune_%.o $(PREWARM_OBJ) $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ) $(TEST_OBJ)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)

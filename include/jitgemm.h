@@ -751,7 +751,9 @@ typedef struct jg_prewarm_result {
 /* Makes sure that the kernels of the problems are in the cache file, and, on a CUDA device, loaded.
  * With count = 0, and neither from_misses nor types set, it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16
  * and in f32. On the cpu device it compiles for options.arch, so a build host without a GPU can fill a cache.
- * Equal kernels are made once. `options` and `result` may be null. Blocks until done.
+ * Equal kernels are made once: generic ones first, since they serve every size, then those of the problems as they are listed, then
+ * those of misses, most counted first; so a callback that stops has the most of the time given. `options` and `result` may be null.
+ * Blocks until done.
  * A kernel that fails does not stop the others; the call then returns the first failure's status.
  * Errors: NULL, CANCELLED, NO_NVRTC, COMPILE, ARCH, ... */
 JG_API jg_status jg_prewarm(jg_context *context, const jg_problem *problems, size_t count,

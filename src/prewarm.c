@@ -147,6 +147,22 @@ static jg_status add_misses(work *w)
     return status;
 }
 
+/* Generic kernels first, for they serve every size: a run that is stopped in the middle has made the most of its time. The rest stays
+ * in the order asked for. */
+static jg_status generic_first(work *w)
+{
+    item **sorted = w->count ? malloc(w->count * sizeof *sorted) : NULL;
+    size_t count = 0;
+    if (w->count && !sorted) return status_set(JG_ERR_NO_MEMORY, "out of memory listing kernels");
+    for (int generic = 1; generic >= 0; generic--)
+        for (size_t i = 0; i < w->count; i++)
+            if ((w->items[i]->plan.spec.form == JG_FORM_GENERIC) == generic) sorted[count++] = w->items[i];
+    free(w->items);
+    w->items = sorted;
+    w->capacity = w->count;
+    return JG_OK;
+}
+
 /* The 16 common sizes in both common types. */
 static jg_status add_common(work *w)
 {
@@ -278,6 +294,7 @@ jg_status jg_prewarm(jg_context *c, const jg_problem *problems, size_t count, co
     for (size_t i = 0; i < count && status == JG_OK; i++) status = add_problem(&w, &problems[i]);
     if (status == JG_OK && options->from_misses) status = add_misses(&w);
     if (status == JG_OK) status = add_generic_sets(&w, options);
+    if (status == JG_OK) status = generic_first(&w);
     if (status == JG_OK) status = run_workers(&w, options->jobs);
     if (status == JG_OK) status = outcome_of(&w);
     if (result) *result = w.result;

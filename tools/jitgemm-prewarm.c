@@ -24,6 +24,7 @@ typedef struct prewarm_run {
     prewarm_args args;
     report report;
     progress progress;
+    double started_ms;
     size_t done, total;   /* of the architecture at work */
     int stop_was_told;
     int out_of_memory;
@@ -46,6 +47,12 @@ static void catch_stop_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+/* Whether the time of --budget is over. */
+static int is_late(const prewarm_run *run)
+{
+    return run->args.budget_ms > 0 && progress_now_ms() - run->started_ms >= run->args.budget_ms;
 }
 
 /* ---- callbacks from the library ---- */
@@ -75,7 +82,7 @@ static int on_progress(void *user, const jg_progress *step)
         progress_message(&run->progress, "jitgemm-prewarm: stopping after the kernels at work; "
                                          "interrupt again to exit at once");
     }
-    return run->out_of_memory || (stop_requested && step->done < step->total);
+    return run->out_of_memory || ((stop_requested || is_late(run)) && step->done < step->total);
 }
 
 /* ---- one architecture ---- */
@@ -166,11 +173,18 @@ static void find_misses(prewarm_run *run, jg_context *context, const char *path,
     else progress_message(&run->progress, "jitgemm-prewarm: no misses for %s in %s", target, misses->path);
 }
 
-static int report_interrupt(prewarm_run *run)
+/* A prewarm that was stopped: by a signal, or as its time is over, which was asked for and so is no failure. */
+static int report_stop(prewarm_run *run)
 {
-    run->report.interrupted = 1;
-    fprintf(stderr, "jitgemm-prewarm: interrupted: %zu of %zu kernels are left; run again to go on\n",
-            run->total - run->done, run->total);
+    const size_t left = run->total - run->done;
+    run->report.left += left;
+    run->report.interrupted = stop_requested != 0;
+    if (!stop_requested) {
+        if (!run->args.quiet)
+            fprintf(stderr, "jitgemm-prewarm: time is over; %zu kernel%s left for the next run\n", left, left == 1 ? " is" : "s are");
+        return EXIT_DONE;
+    }
+    fprintf(stderr, "jitgemm-prewarm: interrupted: %zu of %zu kernels are left; run again to go on\n", left, run->total);
     return EXIT_INTERRUPTED;
 }
 
@@ -190,7 +204,10 @@ static int prewarm_sizes(prewarm_run *run, jg_context *context)
     report_failures(&run->report, first, stderr);
 
     if (run->out_of_memory) return print_error("out of memory");
-    if (status == JG_ERR_CANCELLED) return report_interrupt(run);
+    if (status == JG_ERR_CANCELLED) {
+        int stopped = report_stop(run);
+        return stopped == EXIT_DONE && run->report.failed > failed_before ? EXIT_FAILED : stopped;
+    }
     if (status == JG_OK) return EXIT_DONE;
     if (run->report.failed == failed_before) return print_error(jg_last_error()); /* failed as a whole */
     fprintf(stderr, "jitgemm-prewarm: kernels that failed: %zu, the first with %s\n",
@@ -330,18 +347,30 @@ static int seal(prewarm_run *run)
     return status;
 }
 
-/* Whether everything is in the file, and its seal. A file that lacks something gets none, so that it is not shipped. */
+/* Whether everything is in the file, and its seal. A file that lacks something gets none, so that it is not shipped, and a run that
+ * was to seal it has failed. */
 static int finish_file(prewarm_run *run, int status)
 {
     if (!*run->report.cache_path) return status;
     if (check_kept(run) != EXIT_DONE && status == EXIT_DONE) status = EXIT_FAILED;
     if (!run->args.seal) return status;
-    if (status == EXIT_DONE) return seal(run);
+    if (status == EXIT_DONE && !run->report.left && !run->report.archs_left) return seal(run);
     fprintf(stderr, "jitgemm-prewarm: %s is not sealed, for not everything is in it\n", run->report.cache_path);
-    return status;
+    return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
-/* Goes on to the next architecture after a failure, but not after an interrupt. */
+/* Says that `count` architectures are left. */
+static int report_archs_left(prewarm_run *run, size_t count)
+{
+    run->report.archs_left = count;
+    run->report.interrupted = stop_requested != 0;
+    if (stop_requested || !run->args.quiet)
+        fprintf(stderr, "jitgemm-prewarm: %s: architectures not begun: %zu; run again to go on\n",
+                stop_requested ? "interrupted" : "time is over", count);
+    return stop_requested ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+/* Goes on to the next architecture after a failure, but not after an interrupt, nor when the time is over. */
 static int run_all(prewarm_run *run)
 {
     static const int own_device[] = {0};
@@ -350,12 +379,12 @@ static int run_all(prewarm_run *run)
     size_t count = args->arch_count ? args->arch_count : 1;
     int status = EXIT_DONE;
     run->report.takes_misses = args->from_misses;
+    run->report.budget_ms = args->budget_ms;
     run->report.seals = args->seal && !args->dry_run;
     for (size_t i = 0; i < count; i++) {
-        if (stop_requested && i > 0) {
-            fprintf(stderr, "jitgemm-prewarm: interrupted: architectures not begun: %zu; run again to go on\n", count - i);
-            run->report.interrupted = 1;
-            status = EXIT_INTERRUPTED;
+        if (i > 0 && (stop_requested || (is_late(run) && !args->dry_run))) {
+            int stopped = report_archs_left(run, count - i);
+            if (stopped != EXIT_DONE) status = stopped;
             break;
         }
         int arch_status = args->dry_run ? plan_arch(run, archs[i]) : prewarm_arch(run, archs[i]);
@@ -387,6 +416,7 @@ static int write_result(const prewarm_run *run, int status)
 int main(int argc, char **argv)
 {
     static prewarm_run run;
+    run.started_ms = progress_now_ms();
     int status = prewarm_args_parse(argc, argv, &run.args);
     if (status >= 0) return status == EXIT_DONE ? finish_output(status) : status;
     catch_stop_signals();
