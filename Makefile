@@ -53,7 +53,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bench bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bench tune bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -300,6 +300,11 @@ tsan: deps
 bench: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/fill_cache
 	@BUILD=$(BUILD) sh tests/bench.sh
+
+## tune         tuning within a minute and what it gains, compile helpers' memory, and killed ones, on this machine's GPU; OUT=build/tune, QUICK=1
+tune: deps
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_helper
+	@BUILD=$(BUILD) sh tests/tune.sh
 
 ## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
 bench-swgpu: deps
