@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#ifndef assert_says
 #define assert_says(text, part)                                                      \
     do {                                                                             \
         if (!strstr(text, part)) {                                                   \
@@ -28,6 +29,14 @@
             fail();                                                                  \
         }                                                                            \
     } while (0)
+#endif
+
+/* Sanitizers catch signals. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 static inline void nap_ms(double ms)
 {
@@ -97,6 +106,19 @@ static inline int is_gone_within(int pid, double ms)
     for (const double end = clock_now_ms() + ms; clock_now_ms() < end; nap_ms(1))
         if (!process_stat(pid, &state, &parent, name) || state == 'Z' || state == 'X') return 1;
     return 0;
+}
+
+/* A file of /proc/PID, in a static buffer. */
+static inline const char *process_text(int pid, const char *file)
+{
+    static char text[16384];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    FILE *stream = fopen(path, "r");
+    assert_non_null(stream);
+    text[fread(text, 1, sizeof text - 1, stream)] = 0;
+    fclose(stream);
+    return text;
 }
 
 /* The value of a line of /proc/PID/status such as "SigBlk", as it stands there; "" if there is none. */
