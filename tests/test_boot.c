@@ -258,7 +258,7 @@ static void misses_are_made_at_the_next_boot(void **state)
 {
     (void)state;
     need_chroot();
-    assert_run(0, "cp -a data d");
+    assert_run(0, "rm -rf d && cp -a data d");
     assert_int_equal(misses_cached("d"), 0);
     set("--jobs 1", "50s");
     assert_boots(0, "d", "writable");
@@ -275,7 +275,6 @@ static void misses_are_made_at_the_next_boot(void **state)
 
     assert_boots(0, "d", "writable");
     assert_has(out, "\ncompiled 0, cached 5, failed 0\n");
-    assert_run(0, "rm -r d");
 }
 
 /* Where it could write, it does not: no home folder, no temporary files, nothing of a helper's. */
@@ -283,14 +282,14 @@ static void nothing_else_is_written(void **state)
 {
     (void)state;
     need_chroot();
-    assert_run(0, "cp -a data d");
+    assert_run(0, "rm -rf d && cp -a data d");
     set("--jobs 1", "1ms");
     list_root("before");
     assert_boots(0, "d", "open");
     list_root("after");
     assert_run(0, "diff before after");
     assert_sound("d");
-    assert_run(0, "rm -r d before after");
+    assert_run(0, "rm before after");
 }
 
 /* The first kernel that it looks at takes the time. It is there already, so nothing is made, and that is no failure. */
@@ -298,14 +297,61 @@ static void time_that_is_over_is_no_failure(void **state)
 {
     (void)state;
     need_chroot();
-    assert_run(0, "cp -a data d");
+    assert_run(0, "rm -rf d && cp -a data d");
     set("--jobs 1", "1ms");
     assert_boots(0, "d", "writable");
     assert_string_equal(err, "jitgemm-prewarm: time is over; 4 kernels are left for the next run\n");
     assert_has(out, "\ncompiled 0, cached 1, failed 0\n");
     assert_int_equal(misses_cached("d"), 0);
     assert_sound("d");
-    assert_run(0, "rm -r d");
+}
+
+/* What cannot be kept is told, and why. The unit ignores the status. */
+static void what_cannot_be_kept_is_told(void **state)
+{
+    (void)state;
+    need_chroot();
+    static const struct { const char *how, *why, *end; } rows[] = {
+        {"full", "kernels.db: is open for reading only, as the disk is full; ", "kernels missing from the file: "},
+        {"read-only", "kernels.db: is open for reading only; ", "kernels missing from the file: "},
+        {"missing", "cannot make folder /data/jitgemm: Read-only file system; ", "there is no cache file to fill"}};
+    assert_run(0, "rm -rf d && cp -a data d && \"$C\" clear --yes --cache d/jitgemm/kernels.db");
+    set("--jobs 1", "1ms"); /* one kernel is enough */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_boots(1, "d", rows[i].how);
+        assert_has(err, rows[i].why);
+        assert_has(err, rows[i].end);
+    }
+    assert_run(0, "\"$C\" verify --cache d.full/jitgemm/kernels.db && rm -r d.full");
+}
+
+/* What is kept already can be read from a partition without room, and from one that cannot be written. */
+static void kept_kernels_are_read_from_a_full_partition(void **state)
+{
+    (void)state;
+    need_chroot();
+    static const char *const how[] = {"full", "read-only"};
+    assert_run(0, "rm -rf d && cp -a data d && \"$C\" misses --clear --cache d/jitgemm/kernels.db");
+    set("--jobs 1", "50s");
+    for (int i = 0; i < 2; i++) {
+        assert_boots(0, "d", how[i]);
+        assert_has(out, "\ncompiled 0, cached 2, failed 0\n");
+    }
+    assert_run(0, "\"$C\" verify --cache d.full/jitgemm/kernels.db && rm -r d.full");
+}
+
+/* A file that lost its end is made anew; its misses are lost, and will be met again. Nobody is there to clear it by hand. */
+static void a_file_cut_off_is_made_anew(void **state)
+{
+    (void)state;
+    need_chroot();
+    assert_run(0, "rm -rf d && cp -a data d && truncate -s 50000 d/jitgemm/kernels.db");
+    set("--jobs 1", "1ms");
+    assert_boots(0, "d", "writable");
+    assert_has(out, "\ncompiled 1, cached 0, failed 0\n");
+    assert_has(err, "the cache file was damaged and is made anew; what it held, misses too, is lost\n");
+    assert_has(err, "no misses for sm_87 in /data/jitgemm/kernels.db");
+    assert_sound("d");
 }
 
 int main(void)
@@ -320,6 +366,9 @@ int main(void)
         cmocka_unit_test(misses_are_made_at_the_next_boot),
         cmocka_unit_test(nothing_else_is_written),
         cmocka_unit_test(time_that_is_over_is_no_failure),
+        cmocka_unit_test(what_cannot_be_kept_is_told),
+        cmocka_unit_test(kept_kernels_are_read_from_a_full_partition),
+        cmocka_unit_test(a_file_cut_off_is_made_anew),
     };
     return cmocka_run_group_tests_name("boot", tests, install, remove_folder);
 }

@@ -46,6 +46,7 @@ static const char usage[] =
     "                  is left then is for the next run, and that is no failure\n"
     "  --cache FILE    cache file; default $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db\n"
     "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
+    "  --repair        make a cache file that is damaged as a whole, e.g. cut off, anew; else it is refused\n"
     "  --seal          at the end make the cache file fit to be shipped and read as a factory file\n"
     "  --dry-run       say what would be compiled and why; change nothing. The generic kernels of\n"
     "                  --generic are not listed: the library names them only as it makes them\n"
@@ -254,7 +255,7 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
         {"nvrtc", required_argument, NULL, OPTION_NVRTC}, {"generic", optional_argument, NULL, OPTION_GENERIC},
         {"json", no_argument, &args->json, 1},            {"dry-run", no_argument, &args->dry_run, 1},
         {"quiet", no_argument, &args->quiet, 1},          {"verbose", no_argument, &args->verbose, 1},
-        {"budget", required_argument, NULL, OPTION_BUDGET},
+        {"budget", required_argument, NULL, OPTION_BUDGET}, {"repair", no_argument, &args->repair, 1},
         {"seal", no_argument, &args->seal, 1},            {"from-misses", no_argument, &args->from_misses, 1},
         {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
         {0}};
