@@ -34,7 +34,9 @@ SWGPU_OBJ += $(patsubst %.c,$(BUILD)/obj/%.wide.o,$(filter src/swgpu/ops_%.c src
 SWGPU_WIDE := -DSWGPU_HAS_WIDE
 endif
 TOOL_SRC  := $(wildcard tools/*.c)
-TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tools/jitgemm-*.c))
+# The compile helper is for the library to start, not for the PATH.
+HELPER    := $(BUILD)/libexec/jitgemm/jitgemm-compile
+TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out tools/jitgemm-compile.c,$(wildcard tools/jitgemm-*.c)))
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c tools/bench_*.c),$(TOOL_SRC)))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
@@ -56,7 +58,7 @@ PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 all: lib tools examples
 
 lib: $(STATIC) $(SHARED) $(SWGPU) $(PKGCONFIG)
-tools: $(TOOLS)
+tools: $(TOOLS) $(HELPER)
 examples: $(EXAMPLES)
 
 # What is missing is said before the first compiler error would say it worse.
@@ -131,6 +133,17 @@ $(BUILD)/bin/jitgemm-bench: $(BUILD)/obj/tools/jitgemm-bench.o $(BENCH_OBJ) $(TO
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
+
+# It compiles and no more, so it links what that needs and no more.
+$(HELPER): $(patsubst %,$(BUILD)/obj/%.o,tools/jitgemm-compile src/nvrtc src/exit_guard src/helper_wire src/status src/text)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ldl
+
+# A helper of another build must not be taken for this one's (src/helper_wire.c).
+HELPER_SRC := $(wildcard src/nvrtc*.[ch] src/helper*.[ch]) tools/jitgemm-compile.c
+$(BUILD)/obj/src/helper_wire.o: $(HELPER_SRC)
+$(BUILD)/obj/src/helper_wire.o: CPPFLAGS += -DJG_HELPER_DIGEST='"$(shell cat $(HELPER_SRC) | cksum | cut -d' ' -f1)"'
 
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
@@ -231,7 +244,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY=''
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' JITGEMM_HELPER=''
 
 GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles)
 
@@ -317,7 +330,8 @@ factory: tools
 	$(BUILD)/bin/jitgemm-cache seal "$$new" >/dev/null && chmod 644 "$$new" && mv -f "$$new" "$(FACTORY)" && \
 	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
 
-## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, man pages, pkg-config file, size list, systemd unit and examples, factory.db if made
+## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit and
+##              examples for it, factory.db if made
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
@@ -327,6 +341,7 @@ install: all
 	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(PKGCONFIG) > "$(D)/lib/pkgconfig/jitgemm.pc"
 	install -m 644 include/jitgemm.h "$(D)/include/"
 	install -m 755 $(TOOLS) "$(D)/bin/"
+	install -d "$(D)/libexec/jitgemm" && install -m 755 $(HELPER) "$(D)/libexec/jitgemm/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
 	install -m 644 tools/sizes-default.txt tools/jitgemm.default $(wildcard tools/*.conf) "$(D)/share/jitgemm/"
 	@if [ -f "$(FACTORY)" ]; then set -e; \
@@ -341,7 +356,7 @@ uninstall:
 	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" "$(D)/lib/$(notdir $(SWGPU))" \
 	  "$(D)/lib/pkgconfig/jitgemm.pc" "$(D)/include/jitgemm.h" $(patsubst $(BUILD)/bin/%,"$(D)/bin/%",$(TOOLS)) \
 	  $(patsubst tools/%,"$(D)/share/man/man1/%",$(wildcard tools/*.1)) "$(D)/lib/systemd/system/jitgemm-prewarm.service"
-	rm -rf "$(D)/share/jitgemm"
+	rm -rf "$(D)/share/jitgemm" "$(D)/libexec/jitgemm"
 
 ## clean        remove build/
 clean:
