@@ -93,7 +93,7 @@ static store_status add_all(store *s, const store_miss *misses, size_t count)
 static store_status begin_change(store *s)
 {
     store_status status = store_check_writable(s);
-    if (status == STORE_OK && s->version < STORE_SCHEMA_VERSION)
+    if (status == STORE_OK && s->version < STORE_MISSES_VERSION)
         status = store_fail(s, STORE_IO, "has no list of misses: it is of an older format and could not be changed");
     return status == STORE_OK ? store_sql_begin(s) : status;
 }

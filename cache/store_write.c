@@ -282,8 +282,10 @@ static store_status remove_all(store *s, size_t *removed)
     s->sums.known = 0;
     if (status == STORE_OK)
         status = store_sql_run(s, "DELETE FROM records; DELETE FROM usage; DELETE FROM sources", "remove all records");
-    if (status == STORE_OK && s->version >= STORE_SCHEMA_VERSION)
+    if (status == STORE_OK && s->version >= STORE_MISSES_VERSION)
         status = store_sql_run(s, "DELETE FROM misses", "remove all misses");
+    if (status == STORE_OK && s->version >= STORE_CHOICES_VERSION)
+        status = store_sql_run(s, "DELETE FROM choices", "remove all choices");
     status = store_sql_end(s, status);
     if (status == STORE_OK) *removed = entries;
     return status == STORE_OK ? store_sql_run(s, "VACUUM", "give the space back") : status;

@@ -137,8 +137,8 @@ static jg_status make_plans(jg_context *c, const problem_key *key, choice *ch)
     const problem *p = &key->problem;
     const limits *l = &c->device.limits;
     const jg_form first = gemm_planned_form(p);
-    if (first == JG_FORM_GENERIC || p->form != JG_FORM_AUTO) return plan_choose(p, key->access, first, l, &ch->own);
-    return plan_choose_both(p, key->access, l, &ch->own, &ch->generic, &ch->has_generic);
+    if (first == JG_FORM_GENERIC || p->form != JG_FORM_AUTO) return tuned_choose(c->tuned, key, first, l, &ch->own);
+    return tuned_choose_both(c->tuned, key, l, &ch->own, &ch->generic, &ch->has_generic);
 }
 
 /* Takes what is loaded: its own kernel, else a generic one. Touches neither device nor files. */

@@ -123,7 +123,7 @@ jg_status jg_record_gain(jg_context *c, const jg_problem *in, double gain)
     RETURN_IF_ERROR(problem_canonicalise(in, &p));
     if (problem_is_empty(&p)) return JG_OK;
     const problem_key key = problem_key_of(&p, problem_promised_access(&p));
-    RETURN_IF_ERROR(plan_choose(&p, key.access, gemm_planned_form(&p), &c->device.limits, &own));
+    RETURN_IF_ERROR(tuned_choose(c->tuned, &key, gemm_planned_form(&p), &c->device.limits, &own));
     if (!c->images->store) return status_set(JG_ERR_FILE, "jg_record_gain: the context has no cache file");
     kernel_encode_key(&own.spec, &kernel);
     fill_row(&r, &m, c->device.limits.arch->number, &key, record_id(kernel.bytes, sizeof kernel.bytes), 0, gain);

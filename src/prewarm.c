@@ -72,7 +72,7 @@ static jg_status add_problem(work *w, const jg_problem *in)
     if (it.status == JG_OK && problem_is_empty(&p)) return JG_OK;
     if (it.status == JG_OK) {
         it.problem = problem_key_of(&p, problem_promised_access(&p));
-        it.status = plan_choose(&p, it.problem.access, gemm_planned_form(&p), &w->context->device.limits, &it.plan);
+        it.status = tuned_choose(w->context->tuned, &it.problem, gemm_planned_form(&p), &w->context->device.limits, &it.plan);
     }
     if (it.status != JG_OK) {
         snprintf(it.error, sizeof it.error, "%s", jg_last_error());
@@ -138,7 +138,7 @@ static jg_status add_misses(work *w)
         memset(&it, 0, sizeof it);
         it.problem = list.misses[i].key;
         problem_key_format(&it.problem, it.label, sizeof it.label);
-        it.status = plan_choose(&it.problem.problem, it.problem.access, gemm_planned_form(&it.problem.problem), &c->device.limits, &it.plan);
+        it.status = tuned_choose(c->tuned, &it.problem, gemm_planned_form(&it.problem.problem), &c->device.limits, &it.plan);
         if (it.status != JG_OK) snprintf(it.error, sizeof it.error, "%s", jg_last_error());
         else kernel_encode_key(&it.plan.spec, &it.key);
         status = add_item(w, &it);

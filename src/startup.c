@@ -96,7 +96,7 @@ static jg_status prepare(jg_context *c, const problem_key *key, int demand)
     lru_entry *kernel, *entry;
     jg_source source;
     int swapped;
-    RETURN_IF_ERROR(plan_choose(&key->problem, key->access, gemm_planned_form(&key->problem), &c->device.limits, &own));
+    RETURN_IF_ERROR(tuned_choose(c->tuned, key, gemm_planned_form(&key->problem), &c->device.limits, &own));
     problem_key_format(key, label, sizeof label);
     jg_status status = kernels_obtain(c, &own.spec, label, EFFORT_DISK, &kernel, &source);
     if (status == JG_OK) {

@@ -411,7 +411,7 @@ static void upgrades_a_file_in_place(void **state)
     assert_int_equal(sample_put(s, 9, 100, NULL), STORE_OK);
     assert_int_equal(store_verify(s, NULL, NULL, NULL, NULL), STORE_OK);
     store_close(s);
-    assert_int_equal(sample_sql(file, "PRAGMA user_version"), 2);
+    assert_int_equal(sample_sql(file, "PRAGMA user_version"), 3);
     assert_int_equal(sample_sql(file, "SELECT COUNT(*) FROM sqlite_master WHERE name='usage_by_turn'"), 1);
     s = sample_open(file, 0, 0);
     check_list(s, NULL, "a t 1 a label 7 0 0;");
