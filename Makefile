@@ -238,8 +238,9 @@ $(BUILD)/tests/test_bench_green: LDFLAGS += -rdynamic
 
 ## deps         install what building and testing need (apt-get, as root), or say how
 DEPS := gcc make pkg-config libsqlite3-dev libxxhash-dev uthash-dev libcmocka-dev libcjson-dev
-# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench.
-CI_DEPS := $(if $(CI),chromium fonts-dejavu-core)
+# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench, and
+# systemd-analyze, which looks at the unit.
+CI_DEPS := $(if $(CI),chromium fonts-dejavu-core systemd)
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -z "$$missing" ]; then :; \
@@ -351,7 +352,8 @@ factory: tools
 	$(BUILD)/bin/jitgemm-cache seal "$$new" >/dev/null && chmod 644 "$$new" && mv -f "$$new" "$(FACTORY)" && \
 	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
 
-## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit, factory.db if made
+## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit and
+##              examples for it, factory.db if made
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
@@ -363,7 +365,7 @@ install: all
 	install -m 755 $(TOOLS) "$(D)/bin/"
 	install -d "$(D)/libexec/jitgemm" && install -m 755 $(HELPER) "$(D)/libexec/jitgemm/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
-	install -m 644 tools/sizes-default.txt "$(D)/share/jitgemm/"
+	install -m 644 tools/sizes-default.txt tools/jitgemm.default $(wildcard tools/*.conf) "$(D)/share/jitgemm/"
 	@if [ -f "$(FACTORY)" ]; then set -e; \
 	  if [ -n "$$(find templates -newer "$(FACTORY)" -name '*.cu*')" ]; then echo "jitgemm: $(FACTORY) is older than the templates; make factory makes it anew"; fi; \
 	  echo 'install -m 644 $(FACTORY) "$(D)/share/jitgemm/factory.db"'; \
