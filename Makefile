@@ -227,6 +227,7 @@ $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
 DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so) $(BUILD)/tests/fake_helper $(HELPER)
 $(TESTS): | $(DOUBLES)
+$(BUILD)/tests/gpu_helper $(BUILD)/tests/test_cli_bench_memory: | $(HELPER)
 $(BUILD)/tests/test_counters_operands: $(BUILD)/obj/tools/counters_operands.o
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
