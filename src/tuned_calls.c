@@ -1,5 +1,6 @@
 /* jg_record_plan: from a measured plan to a row in the cache file, its kernel beside it, and an entry in memory. */
 #include "context.h"
+#include "misses.h"
 #include "status.h"
 
 #include "cache/record.h"
@@ -90,6 +91,7 @@ jg_status jg_record_plan(jg_context *c, const jg_plan *measured_plan, const jg_m
     kernel_encode_key(spec, &kernel);
     RETURN_IF_ERROR(bring_kernel(c, from, spec, &kernel, &key));
     RETURN_IF_ERROR(write_row(c, &general, &key, &made.value, spec, &kernel, m));
+    misses_follow(c->images, c->device.limits.arch->number, &key, record_id(kernel.bytes, sizeof kernel.bytes));
     if (c->options.plans != JG_PLANS_MODEL) tuned_put(c->tuned, &general, &made);
     return JG_OK;
 }
