@@ -114,9 +114,9 @@ static void tell_settled(tune_state *t)
     char line[1024];
     for (size_t i = 0; i < t->list.count; i++) {
         const tune_problem *p = &t->list.problems[i];
-        if (p->outcome == TUNE_LEFT && !t->args->dry_run) continue;
+        if (p->outcome == TUNE_TOO_LARGE || (p->outcome == TUNE_LEFT && !t->args->dry_run)) continue;
         tune_report_line(p, t->measure.gpu.software, line, sizeof line);
-        if (p->outcome == TUNE_FAILED) tune_fail(t, "%s", line);
+        if (p->outcome == TUNE_FAILED) tune_fail(t, "%s: %s", p->product.text, p->error);
         else if (t->progress.mode == PROGRESS_LINES || t->args->dry_run) progress_line(&t->progress, line);
     }
     if (!t->args->dry_run || t->args->quiet) return;

@@ -41,12 +41,9 @@ static void on_log(void *user, jg_log_level level, const char *text)
 static int open_gpu(tune_state *t)
 {
     bench_gpu *gpu = &t->measure.gpu;
-    const jg_status status = bench_gpu_open(NULL, gpu);
-    if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE)
-        return tune_fail(t, "--tune measures on the device, and there is none: %s. JITGEMM_DRIVER=swgpu tries it without one",
-                         jg_last_error());
-    if (status == JG_OK && (t->args->dry_run ? bench_gpu_retain(gpu) : bench_gpu_start(gpu)) == JG_OK) return TUNE_EXIT_DONE;
-    return tune_fail(t, "the device: %s", jg_last_error());
+    jg_status status = bench_gpu_open(NULL, gpu);
+    if (status == JG_OK) status = t->args->dry_run ? bench_gpu_retain(gpu) : bench_gpu_start(gpu);
+    return status == JG_OK ? TUNE_EXIT_DONE : tune_fail(t, "the device: %s", jg_last_error());
 }
 
 /* The model's choices are what tuning begins with, so it looks at no recorded plan. */
@@ -69,8 +66,15 @@ static int check_file(tune_state *t)
 
 static int open_kept(tune_state *t)
 {
+    const char *path = getenv("JITGEMM_DRIVER");
+    if (path && strcmp(path, "cpu") == 0)
+        return tune_fail(t, "--tune measures on the device, and JITGEMM_DRIVER=cpu says to use none; swgpu counts instructions");
     const jg_options options = make_options(t, t->args->dry_run ? "" : t->args->cache_path);
-    if (jg_open(&options, &t->measure.kept) != JG_OK || jg_cache_stats(t->measure.kept, &t->stats) != JG_OK)
+    const jg_status status = jg_open(&options, &t->measure.kept);
+    if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE)
+        return tune_fail(t, "--tune measures on the device, and there is none: %s (JITGEMM_DRIVER=swgpu counts instructions "
+                         "instead)", jg_last_error());
+    if (status != JG_OK || jg_cache_stats(t->measure.kept, &t->stats) != JG_OK)
         return tune_fail(t, "%s", jg_last_error());
     return t->args->dry_run ? TUNE_EXIT_DONE : check_file(t);
 }
@@ -101,6 +105,7 @@ static int rank_all(tune_state *t)
     const size_t most = args->exhaustive ? 0 : args->candidates ? args->candidates : CANDIDATES;
     for (size_t i = 0; i < t->list.count; i++) {
         tune_problem *p = &t->list.problems[i];
+        if (p->outcome != TUNE_LEFT) continue;
         const jg_status status = tune_rank_make(t->measure.kept, &p->product.problem, args->allow_new_bits, most, &p->rank);
         if (status == JG_ERR_NO_MEMORY || jg_status_is_fatal(status)) return tune_fail(t, "%s", jg_last_error());
         if (status != JG_OK) {
@@ -117,15 +122,15 @@ static void find_known(tune_state *t)
 {
     size_t shipped = 0;
     if (t->args->retune) return;
-    tune_known_read(&t->list, t->args->dry_run ? t->args->cache_path : t->stats.path, t->stats.place, &t->known);
-    if (*t->stats.factory) tune_known_read(&t->list, t->stats.factory, t->stats.place, &shipped);
+    tune_known_read(&t->list, t->measure.kept, t->args->dry_run ? t->args->cache_path : t->stats.path, t->stats.place, &t->known);
+    if (*t->stats.factory) tune_known_read(&t->list, t->measure.kept, t->stats.factory, t->stats.place, &shipped);
     t->known += shipped;
 }
 
 int tune_prepare(tune_state *t)
 {
-    int status = open_gpu(t);
-    if (status == TUNE_EXIT_DONE) status = open_kept(t);
+    int status = open_kept(t);
+    if (status == TUNE_EXIT_DONE) status = open_gpu(t);
     if (status != TUNE_EXIT_DONE) return status;
     if (tune_list_add_sizes(&t->list, t->args, t->measure.gpu.software ? 0 : t->measure.gpu.l2_bytes) != 0)
         return tune_fail(t, "%s", t->list.error);
