@@ -34,7 +34,9 @@ SWGPU_OBJ += $(patsubst %.c,$(BUILD)/obj/%.wide.o,$(filter src/swgpu/ops_%.c src
 SWGPU_WIDE := -DSWGPU_HAS_WIDE
 endif
 TOOL_SRC  := $(wildcard tools/*.c)
-TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(wildcard tools/jitgemm-*.c))
+# The compile helper is for the library to start, not for the PATH.
+HELPER    := $(BUILD)/libexec/jitgemm/jitgemm-compile
+TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out tools/jitgemm-compile.c,$(wildcard tools/jitgemm-*.c)))
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard $(addprefix tools/,jitgemm-*.c bench_*.c prewarm_*.c tune_*.c)),$(TOOL_SRC)))
 PREWARM_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/prewarm_*.c tools/tune_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
@@ -57,7 +59,7 @@ PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 all: lib tools examples
 
 lib: $(STATIC) $(SHARED) $(SWGPU) $(PKGCONFIG)
-tools: $(TOOLS)
+tools: $(TOOLS) $(HELPER)
 examples: $(EXAMPLES)
 
 # What is missing is said before the first compiler error would say it worse.
@@ -132,6 +134,17 @@ $(BUILD)/bin/jitgemm-bench: $(BUILD)/obj/tools/jitgemm-bench.o $(BENCH_OBJ) $(TO
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
+
+# It compiles and no more, so it links what that needs and no more.
+$(HELPER): $(patsubst %,$(BUILD)/obj/%.o,tools/jitgemm-compile src/nvrtc src/exit_guard src/helper_wire src/status src/text)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ldl
+
+# A helper of another build must not be taken for this one's (src/helper_wire.c).
+HELPER_SRC := $(wildcard src/nvrtc*.[ch] src/helper*.[ch]) tools/jitgemm-compile.c
+$(BUILD)/obj/src/helper_wire.o: $(HELPER_SRC)
+$(BUILD)/obj/src/helper_wire.o: CPPFLAGS += -DJG_HELPER_DIGEST='"$(shell cat $(HELPER_SRC) | cksum | cut -d' ' -f1)"'
 
 $(BUILD)/bin/jitgemm-prewarm: $(BUILD)/obj/tools/jitgemm-prewarm.o $(PREWARM_OBJ) $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
@@ -220,8 +233,9 @@ $(BUILD)/tests/test_bench_green: LDFLAGS += -rdynamic
 
 ## deps         install what building and testing need (apt-get, as root), or say how
 DEPS := gcc make pkg-config libsqlite3-dev libxxhash-dev uthash-dev libcmocka-dev libcjson-dev
-# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench.
-CI_DEPS := $(if $(CI),chromium fonts-dejavu-core)
+# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench, and
+# systemd-analyze, which looks at the unit.
+CI_DEPS := $(if $(CI),chromium fonts-dejavu-core systemd)
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -z "$$missing" ]; then :; \
@@ -242,9 +256,9 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY=''
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' JITGEMM_HELPER=''
 
-GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles)
+GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)
 
 # The numeric tests on the software GPU: all of them as an AGX Orin, a part as other chips. JG_TEST_STRIDE=N: every N-th problem.
 SWGPU_TESTS := $(foreach chip,orin-agx:6 h200:30 t4:60,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
@@ -253,7 +267,7 @@ SWGPU_TESTS := $(foreach chip,orin-agx:6 h200:30 t4:60,"JITGEMM_DRIVER=swgpu JIT
 # The breadth tests: all rows on the cpu device; on the software GPU, whose kernels have to be compiled, the first quarter of them, which
 # has most pairs, and fewer as other chips.
 SWGPU_TESTS += "JG_TEST_CPU=1 $(BUILD)/tests/gpu_breadth"
-SWGPU_TESTS += $(foreach test,grouped limits rules special math,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
+SWGPU_TESTS += $(foreach test,grouped limits rules special math helper,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
 SWGPU_TESTS += "JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),3) JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_tiles"
 SWGPU_TESTS += $(foreach chip,orin-agx:4 h200:14 t4:28,"JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
   JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_breadth")
@@ -328,7 +342,8 @@ factory: tools
 	$(BUILD)/bin/jitgemm-cache seal "$$new" >/dev/null && chmod 644 "$$new" && mv -f "$$new" "$(FACTORY)" && \
 	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
 
-## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, man pages, pkg-config file, size list, systemd unit, factory.db if made
+## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit and
+##              examples for it, factory.db if made
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
@@ -338,8 +353,9 @@ install: all
 	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(PKGCONFIG) > "$(D)/lib/pkgconfig/jitgemm.pc"
 	install -m 644 include/jitgemm.h "$(D)/include/"
 	install -m 755 $(TOOLS) "$(D)/bin/"
+	install -d "$(D)/libexec/jitgemm" && install -m 755 $(HELPER) "$(D)/libexec/jitgemm/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
-	install -m 644 tools/sizes-default.txt "$(D)/share/jitgemm/"
+	install -m 644 tools/sizes-default.txt tools/jitgemm.default $(wildcard tools/*.conf) "$(D)/share/jitgemm/"
 	@if [ -f "$(FACTORY)" ]; then set -e; \
 	  if [ -n "$$(find templates -newer "$(FACTORY)" -name '*.cu*')" ]; then echo "jitgemm: $(FACTORY) is older than the templates; make factory makes it anew"; fi; \
 	  echo 'install -m 644 $(FACTORY) "$(D)/share/jitgemm/factory.db"'; \
@@ -352,7 +368,7 @@ uninstall:
 	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" "$(D)/lib/$(notdir $(SWGPU))" \
 	  "$(D)/lib/pkgconfig/jitgemm.pc" "$(D)/include/jitgemm.h" $(patsubst $(BUILD)/bin/%,"$(D)/bin/%",$(TOOLS)) \
 	  $(patsubst tools/%,"$(D)/share/man/man1/%",$(wildcard tools/*.1)) "$(D)/lib/systemd/system/jitgemm-prewarm.service"
-	rm -rf "$(D)/share/jitgemm"
+	rm -rf "$(D)/share/jitgemm" "$(D)/libexec/jitgemm"
 
 ## clean        remove build/
 clean:

@@ -89,6 +89,7 @@ struct store {
     int ready;     /* all of them are prepared, but for those that this version of the schema cannot have */
     int version;   /* of the file's schema */
     int read_only;
+    int disk_full;  /* which is why it is */
     atomic_int hurried;
     double busy_since; /* ms; since when the call under way has been waiting for another process */
     uint64_t max_bytes;

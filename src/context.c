@@ -103,7 +103,7 @@ jg_status jg_open(const jg_options *options, jg_context **out)
         status_restore(&failure);
         return status;
     }
-    c->options.cache_path = c->options.factory_path = c->options.nvrtc_path = c->options.driver_path = NULL; /* the caller's */
+    c->options.cache_path = c->options.factory_path = c->options.nvrtc_path = c->options.driver_path = c->options.helper_path = NULL; /* the caller's */
     c->options.prewarm_problems = NULL;
     status_restore(&before); /* what the files lacked, and was no failure, is not to be spoken of */
     *out = c;
@@ -140,6 +140,7 @@ jg_status jg_cache_stats(jg_context *c, jg_stats *out)
     out->compiles = atomic_load(&files->compiles);
     out->compile_failures = atomic_load(&files->compile_failures);
     out->compile_ms = (double)atomic_load(&files->compile_us) * 1e-3;
+    out->helpers_lost = compiler_helpers_lost(files->compiler);
     for (int i = 0; i < CONTEXT_COUNT_SLOTS; i++) {
         out->launches_own += atomic_load(&c->launches[i].own);
         out->launches_generic += atomic_load(&c->launches[i].generic);

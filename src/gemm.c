@@ -153,7 +153,7 @@ static void choose_loaded(jg_context *c, const problem_key *key, choice *ch)
 
 static int may_fall_back(jg_status status)
 {
-    return status == JG_ERR_NOT_READY || status == JG_ERR_NO_NVRTC || status == JG_ERR_LOAD;
+    return status == JG_ERR_NOT_READY || status == JG_ERR_NO_NVRTC || status == JG_ERR_HELPER || status == JG_ERR_LOAD;
 }
 
 /* Brings its own kernel at the price of waiting; where that cannot be made, a generic one from the files serves. */

@@ -42,6 +42,16 @@ static void open_factory(images *i, const jg_options *options)
     i->factory_path[0] = 0;
 }
 
+/* Returns 0 if out of memory. */
+static int open_compiler(images *i, const jg_options *options, int line_info)
+{
+    char helper[4096];
+    i->compiler = compiler_create(options_nvrtc_path(options->nvrtc_path), line_info);
+    if (!i->compiler || options->helper == JG_HELPER_THREAD) return i->compiler != NULL;
+    options_helper_path(options->helper_path, helper, sizeof helper);
+    return compiler_use_helper(i->compiler, options->helper, helper, options->helper_timeout_ms, &i->journal);
+}
+
 images *images_open(const jg_options *options, int line_info)
 {
     images *i = calloc(1, sizeof *i);
@@ -49,8 +59,7 @@ images *images_open(const jg_options *options, int line_info)
     atomic_init(&i->references, 1);
     journal_open(&i->journal, options);
     pthread_mutex_init(&i->failed_lock, NULL);
-    i->compiler = compiler_create(options_nvrtc_path(options->nvrtc_path), line_info);
-    if (!i->compiler) {
+    if (!open_compiler(i, options, line_info)) {
         images_drop(i);
         return NULL;
     }
@@ -187,8 +196,8 @@ static void write_to_store(images *i, const kernel_spec *spec, const kernel_key 
 
 /* --- kernels that do not compile --- */
 
-/* A compile that NVRTC refuses would be refused again: what it said is kept, so that a pipeline that asks on every frame
- * does not start a compiler on every frame. jg_prewarm tries again. */
+/* A compile that NVRTC refuses would be refused again, and what crashes a helper twice may do so again: what was said is kept, so
+ * that a pipeline that asks on every frame does not start a compiler on every frame. jg_prewarm tries again. */
 struct failed {
     kernel_key key;
     jg_status status;
@@ -199,7 +208,7 @@ struct failed {
 
 static int is_lasting(jg_status status)
 {
-    return status == JG_ERR_COMPILE || status == JG_ERR_ARCH;
+    return status == JG_ERR_COMPILE || status == JG_ERR_ARCH || status == JG_ERR_HELPER;
 }
 
 /* The status of an earlier failure of this kernel, with its text set; JG_OK if there was none. */

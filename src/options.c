@@ -38,35 +38,47 @@ jg_status options_cache_path(const char *given, char *path, size_t size, int *no
     return JG_OK;
 }
 
-/* share/jitgemm/factory.db beside the folder of `file`, as bin/ and lib/ lie beside share/. */
-static int factory_beside(const char *file, char *path, size_t size)
+/* A file of the installation, beside the folder of `file`, as bin/ and lib/ lie beside share/ and libexec/. */
+static int is_beside(const char *file, const char *wanted, char *path, size_t size)
 {
     const char *slash = strrchr(file, '/');
     if (!slash) return 0;
-    const int length = snprintf(path, size, "%.*s/../share/jitgemm/factory.db", (int)(slash - file), file);
+    const int length = snprintf(path, size, "%.*s/../%s", (int)(slash - file), file, wanted);
     return (size_t)length < size && access(path, F_OK) == 0;
+}
+
+/* The library's folder, the program's, then the usual ones. path becomes "" if it is nowhere. */
+static void find_installed(const char *wanted, char *path, size_t size)
+{
+    static const char *const prefixes[] = {"/usr/local", "/usr"};
+    char program[4096];
+    Dl_info library;
+    if (dladdr(prefixes, &library) && library.dli_fname && is_beside(library.dli_fname, wanted, path, size)) return;
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    if (is_beside(program, wanted, path, size)) return;
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        snprintf(path, size, "%s/%s", prefixes[i], wanted);
+        if (access(path, F_OK) == 0) return;
+    }
+    path[0] = 0;
+}
+
+static int named_or_installed(const char *named, const char *wanted, char *path, size_t size)
+{
+    if (!named) find_installed(wanted, path, size);
+    else if ((size_t)snprintf(path, size, "%s", named) >= size) path[0] = 0;
+    return named != NULL;
 }
 
 int options_factory_path(const char *given, char *path, size_t size)
 {
-    static const char *const places[] = {"/usr/local/share/jitgemm/factory.db", "/usr/share/jitgemm/factory.db"};
-    char program[4096];
-    Dl_info library;
-    if (!given) given = getenv("JITGEMM_FACTORY");
-    if (given) {
-        if ((size_t)snprintf(path, size, "%s", given) >= size) path[0] = 0;
-        return 1;
-    }
-    if (dladdr(places, &library) && library.dli_fname && factory_beside(library.dli_fname, path, size)) return 0;
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = 0;
-    if (factory_beside(program, path, size)) return 0;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        snprintf(path, size, "%s", places[i]);
-        if (access(path, F_OK) == 0) return 0;
-    }
-    path[0] = 0;
-    return 0;
+    return named_or_installed(given ? given : getenv("JITGEMM_FACTORY"), "share/jitgemm/factory.db", path, size);
+}
+
+int options_helper_path(const char *given, char *path, size_t size)
+{
+    return named_or_installed(given ? given : getenv("JITGEMM_HELPER"), "libexec/jitgemm/jitgemm-compile", path, size);
 }
 
 /* What belongs to not waiting. */
@@ -87,6 +99,15 @@ static jg_status check_waiting(const jg_options *o)
     return JG_OK;
 }
 
+static jg_status check_helper(const jg_options *o)
+{
+    if ((unsigned)o->helper > JG_HELPER_PROCESS)
+        return status_set(JG_ERR_VALUE, "options.helper is %d; it must be JG_HELPER_AUTO, _THREAD or _PROCESS", (int)o->helper);
+    if (!(o->helper_timeout_ms >= 0))
+        return status_set(JG_ERR_VALUE, "options.helper_timeout_ms is %g; it must be 0 or above", o->helper_timeout_ms);
+    return JG_OK;
+}
+
 jg_status options_resolve(const jg_options *in, jg_options *out)
 {
     memset(out, 0, sizeof *out);
@@ -104,12 +125,14 @@ jg_status options_resolve(const jg_options *in, jg_options *out)
     if (out->reserved)
         return status_set(JG_ERR_VALUE, "options.reserved is not 0; zero-initialise jg_options");
     RETURN_IF_ERROR(check_waiting(out));
+    RETURN_IF_ERROR(check_helper(out));
     if (out->compile == JG_COMPILE_DEFAULT) out->compile = JG_COMPILE_BACKGROUND;
     if (!out->resident) out->resident = out->compile == JG_COMPILE_WAIT ? JG_RESIDENT_NONE : JG_RESIDENT_F32 | JG_RESIDENT_F16;
     if (out->log_level == JG_LOG_DEFAULT) out->log_level = JG_LOG_WARNING;
     if (!out->cache_max_bytes) out->cache_max_bytes = OPTIONS_CACHE_MAX_BYTES;
     if (!out->memory_max_kernels) out->memory_max_kernels = OPTIONS_MEMORY_MAX_KERNELS;
     if (!out->memory_max_bytes) out->memory_max_bytes = OPTIONS_MEMORY_MAX_BYTES;
+    if (!out->helper_timeout_ms) out->helper_timeout_ms = OPTIONS_HELPER_TIMEOUT_MS;
     if (!out->worker.threads) out->worker.threads = 1;
     if (!out->worker.queue) out->worker.queue = OPTIONS_WORKER_QUEUE;
     if (!out->worker.per_minute) out->worker.per_minute = OPTIONS_WORKER_PER_MINUTE;

@@ -11,6 +11,7 @@
 #define OPTIONS_WORKER_PER_MINUTE 60u
 #define OPTIONS_WORKER_MAX_THREADS 16u
 #define OPTIONS_CPU_ARCH 87
+#define OPTIONS_HELPER_TIMEOUT_MS 60e3
 
 /* Resolves the cache file: given, else $JITGEMM_CACHE, else ${XDG_CACHE_HOME:-$HOME/.cache}/jitgemm/kernels.db.
  * path becomes "" for memory only: given or the variable is "", or there is no home (*no_home is then 1).
@@ -20,6 +21,10 @@ jg_status options_cache_path(const char *given, char *path, size_t size, int *no
 /* Resolves the factory file: given, else $JITGEMM_FACTORY, else share/jitgemm/factory.db beside the library's or the program's
  * folder, if it is there. path becomes "" if there is none. Returns 1 if it was named, 0 if it was found. */
 int options_factory_path(const char *given, char *path, size_t size);
+
+/* Resolves the compile helper: given, else $JITGEMM_HELPER, else libexec/jitgemm/jitgemm-compile beside the library's or the program's
+ * folder, if it is there. path becomes "" if there is none. Returns 1 if it was named, 0 if it was found. */
+int options_helper_path(const char *given, char *path, size_t size);
 
 /* Checks `in` (may be null) and fills in *out with every default but the strings, which are resolved from the
  * environment by the functions here. Error: VALUE, naming the member. */

@@ -16,7 +16,7 @@ run_one() {
     mkdir -p "$home"
     began=$(date +%s)
     # shellcheck disable=SC2086
-    HOME="$home" XDG_CACHE_HOME= JITGEMM_CACHE="${JG_TEST_CACHE:-$home/kernels.db}" env $1 >"$home/log" 2>&1
+    HOME="$home" XDG_CACHE_HOME= JITGEMM_CACHE="${JG_TEST_CACHE:-$home/kernels.db}" JITGEMM_HELPER="${JITGEMM_HELPER-}" env $1 >"$home/log" 2>&1
     status=$?
     p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
     {

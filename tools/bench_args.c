@@ -18,7 +18,8 @@
 
 static const char *const command_names[BENCH_COMMANDS] = {
     [BENCH_FIRST_CALL] = "first-call", [BENCH_DISPATCH] = "dispatch", [BENCH_COLD_START] = "cold-start",
-    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile"};
+    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile",
+    [BENCH_MEMORY] = "memory"};
 
 #define FOR_FIRST (1u << BENCH_FIRST_CALL)
 #define FOR_DISPATCH (1u << BENCH_DISPATCH)
@@ -26,13 +27,14 @@ static const char *const command_names[BENCH_COMMANDS] = {
 #define FOR_PRODUCTS (1u << BENCH_PRODUCTS)
 #define FOR_PLANS (1u << BENCH_PLANS)
 #define FOR_COMPILE (1u << BENCH_COMPILE)
+#define FOR_MEMORY (1u << BENCH_MEMORY)
 #define FOR_RESULTS (FOR_FIRST | FOR_DISPATCH | FOR_COLD | FOR_PRODUCTS | FOR_COMPILE) /* those with targets, pages, baselines */
 #define FOR_ALL (FOR_RESULTS | FOR_PLANS)
 
 typedef enum option_kind {
     NUMBER, FLAG, PATH,                            /* stored at `offset` as long, int, const char * */
     WORDS,                                         /* added to the bench_words at `offset` */
-    PROBLEM, TYPES, DATA, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
+    PROBLEM, TYPES, DATA, PLANS, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
 } option_kind;
 
 static const struct option_row {
@@ -56,11 +58,14 @@ static const struct option_row {
     {"threads", NUMBER, FOR_DISPATCH, AT(threads), 1, 64, 1, 1},
     {"problems", NUMBER, FOR_DISPATCH, AT(problems), 0, 1000000, 0, 0},
     {"batches", NUMBER, FOR_DISPATCH, AT(batches), 1, 1000000, 400, 2},
+    {"compiles", NUMBER, FOR_MEMORY, AT(compiles), 1, 1000, 8, 8},
+    {"helper", PATH, FOR_MEMORY, AT(helper_path), 0, 0, 0, 0},
     {"runs", NUMBER, FOR_COLD, AT(runs), 1, 10000, 20, 2},
     {"list", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(lists), 0, 0, 0, 0},
     {"size", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(single), 0, 0, 0, 0},
     {"type", TYPES, FOR_PRODUCTS | FOR_PLANS | FOR_COMPILE, 0, 0, 0, 0, 0},
     {"data", DATA, FOR_PRODUCTS | FOR_PLANS, 0, 0, 0, 0, 0},
+    {"plans", PLANS, FOR_PRODUCTS, 0, 0, 0, 0, 0},
     {"rounds", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(rounds), 3, 1000, 21, 1},
     {"sample", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(sample_us), 10, 1000000, 500, 10},
     {"generic", FLAG, FOR_PRODUCTS, AT(generic), 0, 0, 0, 0},
@@ -79,16 +84,16 @@ static const struct option_row {
     {"percent", NUMBER, FOR_RESULTS, AT(percent), 0, 1000, 3, 3},
     {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
     {"fill", FLAG, FOR_FIRST | FOR_DISPATCH | FOR_COLD, AT(fill), 0, 0, 0, 0},
-    {"cpus", PROCESSORS, FOR_ALL, 0, 0, 0, 0, 0},
+    {"cpus", PROCESSORS, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
     {"no-peer", FLAG, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(no_peer), 0, 0, 0, 0},
     {"cublas", PATH, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(cublas_path), 0, 0, 0, 0},
-    {"driver", PATH, FOR_ALL, AT(driver_path), 0, 0, 0, 0},
-    {"nvrtc", PATH, FOR_ALL, AT(nvrtc_path), 0, 0, 0, 0},
-    {"check", FLAG, FOR_RESULTS, AT(check), 0, 0, 0, 0},
-    {"json", FORMAT_JSON, FOR_ALL, 0, 0, 0, 0, 0},
-    {"csv", FORMAT_CSV, FOR_ALL, 0, 0, 0, 0, 0},
-    {"help", HELP, FOR_ALL, 0, 0, 0, 0, 0},
-    {"version", VERSION, FOR_ALL, 0, 0, 0, 0, 0},
+    {"driver", PATH, FOR_ALL | FOR_MEMORY, AT(driver_path), 0, 0, 0, 0},
+    {"nvrtc", PATH, FOR_ALL | FOR_MEMORY, AT(nvrtc_path), 0, 0, 0, 0},
+    {"check", FLAG, FOR_RESULTS | FOR_MEMORY, AT(check), 0, 0, 0, 0},
+    {"json", FORMAT_JSON, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
+    {"csv", FORMAT_CSV, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
+    {"help", HELP, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
+    {"version", VERSION, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
 #undef AT
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_CODE = 256 };
@@ -198,6 +203,14 @@ static int parse_data(const char *text, bench_args *args)
     return -1;
 }
 
+static int parse_plans(const char *text, bench_args *args)
+{
+    if (strcmp(text, "auto") == 0) args->plans = JG_PLANS_AUTO;
+    else if (strcmp(text, "model") == 0) args->plans = JG_PLANS_MODEL;
+    else return usage_error("--plans: \"%s\" is neither auto nor model", text);
+    return -1;
+}
+
 static int add_word(const struct option_row *row, const char *word, bench_args *args)
 {
     bench_words *words = (bench_words *)((char *)args + row->offset);
@@ -225,6 +238,7 @@ static int apply_option(const struct option_row *row, const char *value, bench_a
     case WORDS: return add_word(row, value, args);
     case TYPES: return parse_types(value, args);
     case DATA: return parse_data(value, args);
+    case PLANS: return parse_plans(value, args);
     case PROBLEM:
         args->problem = (jg_problem){0};
         return jg_problem_parse(value, &args->problem) == JG_OK ? -1 : usage_error("--%s: %s", row->name, jg_last_error());
@@ -277,7 +291,7 @@ static int unknown_word(const char *word)
     for (size_t i = 0; bench_list_at(i); i++)
         if (i == 0 || strcmp(bench_list_at(i)->suite, bench_list_at(i - 1)->suite) != 0)
             text_append(names, sizeof names, &length, "%s, ", bench_list_at(i)->suite);
-    return usage_error("\"%s\" is no suite; use %scompile, first-call, dispatch, cold-start, plans or all, or --list FILE", word,
+    return usage_error("\"%s\" is no suite; use %scompile, memory, first-call, dispatch, cold-start, plans or all, or --list FILE", word,
                        names);
 }
 
@@ -408,7 +422,7 @@ static int check_paths(const bench_args *args)
 static int check_combination(const bench_args *args, const char given[ROWS])
 {
     if (args->command_count == 0)
-        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help");
+        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory or all; see --help");
     for (int i = 0; i < ROWS; i++) {
         if (!given[i]) continue;
         if (!is_for_a_command(&rows[i], args))

@@ -15,6 +15,7 @@
  *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "ceiling": "f16",
  *           "data": "resident" or "rotated",            ceiling: the name of the one that it is held against
  *           "kernel": "jg_sm90_mma_...", "plan": "mma 128x64x32 w64x32 s3",      ours
+ *           "tuned": true,                      it is a recorded plan (jg_record_plan); absent where the planner's model chose
  *           "flops": 231211008, "bytes": 1782144,      of one product: 2 m n k; A, B and C once each
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
@@ -50,6 +51,14 @@
  *       }, ...],
  *       "gaps": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 1.3}, ...],
  *       "compiles": [{"problem": "64:f16", "kernel": "jg_...", "ms": 121.5}, ...],
+ *       "memory": [{"command": "memory", "mode": "thread" or "helper",      where a process' kernels were compiled
+ *           "moments": [{"when": "before jg_open", "pss_kib": 894, "rss_kib": 2772}, ...], also "after jg_open", "after the first
+ *               compile", "after all compiles", "after jg_close"
+ *           "peak_kib": 82952,                  of the process itself (resident)
+ *           "helper_peak_kib": 104000,          of the largest process that it started; 0: none
+ *           "compile_ms": [255.7, 239.3, ...],  each, in turn, as the process sees it
+ *           "refused": "why"                    nothing could be compiled so; instead of all the others
+ *       }, ...],
  *       "series": [{"command": "first-call", "name": "jitgemm", "unit": "us", "n": 20000, "min": 1.1, "p25": .., "p50": ..,
  *                   "p75": .., "p99": .., "p99.9": .., "max": 215.0, "histogram": [[1.0, 17], [1.19, 230], ...]}, ...],
  *           histogram: pairs of lower edge and number; an edge is the upper one of the pair before; empty ones are left out

@@ -15,6 +15,7 @@
 #include "kept_kernels.h"
 #include "prewarm_args.h"
 #include "prewarm_misses.h"
+#include "prewarm_repair.h"
 #include "prewarm_report.h"
 #include "progress.h"
 #include "tune_run.h"
@@ -372,6 +373,14 @@ static int report_archs_left(prewarm_run *run, size_t count)
     return stop_requested ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
+static void repair(prewarm_run *run)
+{
+    const char *error = prewarm_repair(run->args.cache_path, &run->report.repaired);
+    if (error) fprintf(stderr, "jitgemm-prewarm: the cache file is damaged and cannot be made anew: %s\n", error);
+    if (run->report.repaired)
+        fprintf(stderr, "jitgemm-prewarm: the cache file was damaged and is made anew; what it held, misses too, is lost\n");
+}
+
 /* Goes on to the next architecture after a failure, but not after an interrupt, nor when the time is over. */
 static int run_all(prewarm_run *run)
 {
@@ -382,6 +391,7 @@ static int run_all(prewarm_run *run)
     int status = EXIT_DONE;
     run->report.takes_misses = args->from_misses;
     run->report.budget_ms = args->budget_ms;
+    if (args->repair && !args->dry_run) repair(run);
     run->report.seals = args->seal && !args->dry_run;
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && (stop_requested || (is_late(run) && !args->dry_run))) {

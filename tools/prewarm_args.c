@@ -61,6 +61,7 @@ static const char usage[] =
     "                  is left then is for the next run, and that is no failure\n"
     "  --cache FILE    cache file; default $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db\n"
     "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
+    "  --repair        make a cache file that is damaged as a whole, e.g. cut off, anew; else it is refused\n"
     "  --seal          at the end make the cache file fit to be shipped and read as a factory file\n"
     "  --dry-run       say what would be compiled and why; change nothing. The generic kernels of\n"
     "                  --generic are not listed: the library names them only as it makes them\n"
@@ -276,7 +277,7 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
         {"json", no_argument, &args->json, 1},            {"dry-run", no_argument, &args->dry_run, 1},
         {"quiet", no_argument, &args->quiet, 1},          {"verbose", no_argument, &args->verbose, 1},
         {"budget", required_argument, NULL, OPTION_BUDGET}, {"suite", required_argument, NULL, OPTION_SUITE},
-        {"candidates", required_argument, NULL, OPTION_CANDIDATES},
+        {"candidates", required_argument, NULL, OPTION_CANDIDATES}, {"repair", no_argument, &args->repair, 1},
         {"tune", no_argument, &args->tune, 1},            {"exhaustive", no_argument, &args->exhaustive, 1},
         {"allow-new-bits", no_argument, &args->allow_new_bits, 1}, {"retune", no_argument, &args->retune, 1},
         {"seal", no_argument, &args->seal, 1},            {"from-misses", no_argument, &args->from_misses, 1},

@@ -28,7 +28,7 @@ typedef struct prewarm_args {
     size_t candidates;            /* 0: not given */
     const char *cache_path, *nvrtc_path;
     uint32_t generic_types;       /* JG_RESIDENT_ flags: generic kernels to make whatever the sizes use */
-    int generic, from_misses, seal, json, dry_run, quiet, verbose;
+    int generic, from_misses, seal, repair, json, dry_run, quiet, verbose;
 } prewarm_args;
 
 enum { EXIT_USAGE = 2 };

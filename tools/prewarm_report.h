@@ -26,6 +26,7 @@ typedef struct report {
     int takes_misses, seals; /* whether these were asked for */
     size_t misses;           /* found, of all architectures */
     int sealed;
+    int repaired;            /* the cache file was damaged and is made anew */
     double elapsed_ms;
     char cache_path[512], factory_path[512];
 } report;
