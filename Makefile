@@ -194,6 +194,11 @@ $(BUILD)/tests/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_nvrtc.o
 	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.99.9
 	$(Q)cp $@ $(BUILD)/tests/libnvrtc-builtins.so.12.8
 
+# A compile helper that does what the test wants.
+$(BUILD)/tests/fake_helper: $(BUILD)/obj/tests/fake_helper.o $(BUILD)/obj/src/helper_wire.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
 # An NVML with one GPU, and an older one that lacks functions.
 $(BUILD)/tests/libfake_nvml.so: $(BUILD)/obj/tests/fake_nvml.o
 	@mkdir -p $(@D)
@@ -220,7 +225,7 @@ $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
-DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so)
+DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so) $(BUILD)/tests/fake_helper $(HELPER)
 $(TESTS): | $(DOUBLES)
 $(BUILD)/tests/test_counters_operands: $(BUILD)/obj/tools/counters_operands.o
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o

@@ -132,7 +132,8 @@ uint64_t compiler_helpers_lost(const compiler *c)
 static void give_up_helpers(compiler *c, const char *why)
 {
     if (!atomic_exchange(&c->gave_up, 1))
-        journal_log(c->log, JG_LOG_WARNING, "the compile helper %s; this process compiles on threads of its own from now on", why);
+        journal_log(c->log, JG_LOG_WARNING, "the compile helper %s %s; this process compiles on threads of its own from now on",
+                    helper_path(c->helper), why);
 }
 
 /* A helper that cannot be had. Nothing was compiled in it, so AUTO may take the thread. */
@@ -145,7 +146,8 @@ static jg_status do_without(compiler *c, helper_outcome outcome, const rendering
         return compile_in_process(c, r, out);
     }
     if (outcome == HELPER_NO_ROOM) return status_set(JG_ERR_NO_MEMORY, "compiling %s: the compile helper %s", r->name, why);
-    return status_set(JG_ERR_HELPER, "compiling %s: the compile helper %s; see JITGEMM_HELPER, or allow threads (JG_HELPER_AUTO)", r->name, why);
+    return status_set(JG_ERR_HELPER, "compiling %s: the compile helper %s %s; see JITGEMM_HELPER, or allow threads (JG_HELPER_AUTO)", r->name,
+                      c->helper ? helper_path(c->helper) : "libexec/jitgemm/jitgemm-compile", why);
 }
 
 /* An NVRTC that only this process can find, since its program names the folder or has it open already, makes AUTO take the thread. */

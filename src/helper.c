@@ -65,6 +65,11 @@ void helper_destroy(helper *h)
     free(h);
 }
 
+const char *helper_path(const helper *h)
+{
+    return h->path;
+}
+
 /* --- the channel --- */
 
 typedef enum channel_end { CHANNEL_OPEN, CHANNEL_CUT, CHANNEL_LATE, CHANNEL_CANCELLED } channel_end;

@@ -15,6 +15,8 @@ typedef struct helper helper;
 helper *helper_create(const char *path, double timeout_ms);
 void helper_destroy(helper *h);
 
+const char *helper_path(const helper *h);
+
 /* What is to be compiled, as for nvrtc_compile. nvrtc_path: as for nvrtc_open, may be null. */
 typedef struct helper_job {
     const char *nvrtc_path, *name, *source;

@@ -65,6 +65,11 @@ static void test_install_and_pkg_config(void **state)
                          "%s/first.c -L%s/lib -ljitgemm && LD_LIBRARY_PATH=%s/lib JITGEMM_CACHE= %s/first | grep -q '139 154' && rm %s/first.c",
                          prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix), 0);
     assert_int_equal(run("%s/bin/jitgemm-prewarm --version >/dev/null && %s/bin/jitgemm-cache --version >/dev/null", prefix, prefix), 0);
+    /* The tools find the compile helper that was installed with them, and say it if it is of no use. */
+    assert_int_equal(run("JITGEMM_HELPER= %s/libexec/jitgemm/jitgemm-compile --version >/dev/null", prefix), 0);
+    assert_int_equal(run("cp /bin/false %s/libexec/jitgemm/jitgemm-compile; unset JITGEMM_HELPER; %s/bin/jitgemm-prewarm --arch 87 --cache %s/c.db 16 "
+                         "2>&1 | grep -q 'compile helper %s/.*libexec/jitgemm/jitgemm-compile .*exit status 1' && rm %s/c.db*",
+                         prefix, prefix, prefix, prefix, prefix), 0);
     assert_int_equal(run("make -s --no-print-directory BUILD=%s PREFIX=%s uninstall >/dev/null", build, prefix), 0);
     assert_int_equal(run("rm %s/first && test -z \"$(find %s -type f -o -type l)\"", prefix, prefix), 0);
 }
@@ -134,6 +139,18 @@ static void test_links_no_cuda(void **state)
     assert_int_equal(run("readelf -d %s/lib/libjitgemm.so | grep -q NODELETE", build), 0);
 }
 
+/* It is started for each kernel, so it is small: neither SQLite nor the library. */
+static void test_the_helper_needs_little(void **state)
+{
+    (void)state;
+    if (SANITIZED) {
+        print_message("SKIP a sanitizer brings libraries of its own\n");
+        skip();
+    }
+    assert_int_equal(run("test -x %s/libexec/jitgemm/jitgemm-compile", build), 0);
+    assert_int_equal(run("! readelf -d %s/libexec/jitgemm/jitgemm-compile | grep NEEDED | grep -v -e 'libc\\.' -e 'libdl\\.' -e 'libpthread\\.' -e ld-linux", build), 0);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -155,6 +172,7 @@ int main(void)
         cmocka_unit_test(test_only_public_names),
         cmocka_unit_test(test_links_no_cuda),
         cmocka_unit_test(test_imports_nothing_that_ends_or_prints),
+        cmocka_unit_test(test_the_helper_needs_little),
         cmocka_unit_test(test_install_and_pkg_config),
         cmocka_unit_test(test_install_of_a_factory_file),
     };

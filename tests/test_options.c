@@ -1,11 +1,13 @@
 /* src/options.c: defaults, refusals, and what each environment variable decides. */
 #include "options.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -33,6 +35,9 @@ static void defaults_are_filled_in(void **state)
         assert_int_equal(out.memory_max_bytes, UINT64_C(256) << 20);
         assert_null(out.log);
         assert_int_equal(out.log_level, JG_LOG_WARNING);
+        assert_int_equal(out.helper, JG_HELPER_AUTO);
+        assert_null(out.helper_path);
+        assert_true(out.helper_timeout_ms == 60e3);
     }
 }
 
@@ -74,7 +79,8 @@ static void what_is_given_is_kept(void **state)
     const jg_options in = {.device = JG_DEVICE_CPU, .compile = JG_COMPILE_NEVER, .arch = 90, .sm_count = 3, .cache_path = "p",
                            .cache_max_bytes = 1, .memory_max_kernels = 2, .memory_max_bytes = 3, .nvrtc_path = "n",
                            .driver_path = "d", .factory_path = "f", .resident = JG_RESIDENT_BF16, .prewarm = JG_PREWARM_COMMON,
-                           .deadline_ms = 0.5, .worker = {2, 19, 3, 4, 5}, .log_level = JG_LOG_DEBUG};
+                           .deadline_ms = 0.5, .worker = {2, 19, 3, 4, 5}, .log_level = JG_LOG_DEBUG,
+                           .helper = JG_HELPER_PROCESS, .helper_path = "h", .helper_timeout_ms = 0.25};
     jg_options out;
     assert_int_equal(options_resolve(&in, &out), JG_OK);
     assert_memory_equal(&in, &out, sizeof in);
@@ -106,6 +112,10 @@ static void bad_values_are_named(void **state)
         {"options.log_level is 5", {.log_level = (jg_log_level)5}},
         {"options.arch is negative", {.arch = -1}},
         {"options.sm_count is negative", {.sm_count = -1}},
+        {"options.helper is 3", {.helper = (jg_helper)3}},
+        {"options.helper is -1", {.helper = (jg_helper)-1}},
+        {"options.helper_timeout_ms is -1", {.helper_timeout_ms = -1}},
+        {"options.helper_timeout_ms is nan", {.helper_timeout_ms = NAN}},
         {"options.reserved is not 0", {.reserved = 1}},
     };
     jg_options out;
@@ -130,6 +140,31 @@ static void the_factory_file_is_named_or_found(void **state)
     setenv("JITGEMM_FACTORY", "", 1);
     assert_int_equal(options_factory_path(NULL, path, sizeof path), 1);
     assert_string_equal(path, "");
+}
+
+/* The compile helper: the same; the one of this build lies beside the folder of this program, as it does where it is installed. */
+static void the_helper_is_named_or_found(void **state)
+{
+    (void)state;
+    char path[4096];
+    const char *before = getenv("JITGEMM_HELPER");
+    char *kept = before ? strdup(before) : NULL;
+    setenv("JITGEMM_HELPER", "/e/helper", 1);
+    assert_int_equal(options_helper_path("/g/helper", path, sizeof path), 1);
+    assert_string_equal(path, "/g/helper");
+    assert_int_equal(options_helper_path(NULL, path, sizeof path), 1);
+    assert_string_equal(path, "/e/helper");
+    assert_int_equal(options_helper_path("", path, sizeof path), 1);
+    assert_string_equal(path, "");
+    setenv("JITGEMM_HELPER", "", 1);
+    assert_int_equal(options_helper_path(NULL, path, sizeof path), 1);
+    assert_string_equal(path, "");
+    unsetenv("JITGEMM_HELPER");
+    assert_int_equal(options_helper_path(NULL, path, sizeof path), 0);
+    assert_non_null(strstr(path, "/tests/../libexec/jitgemm/jitgemm-compile"));
+    assert_int_equal(access(path, X_OK), 0);
+    if (kept) setenv("JITGEMM_HELPER", kept, 1);
+    free(kept);
 }
 
 /* Null: unset. */
@@ -217,6 +252,7 @@ int main(void)
         cmocka_unit_test(defaults_are_filled_in), cmocka_unit_test(what_is_given_is_kept), cmocka_unit_test(bad_values_are_named),
         cmocka_unit_test(every_resident_class_is_taken),
         cmocka_unit_test(the_generic_set_follows_the_policy), cmocka_unit_test(the_factory_file_is_named_or_found),
+        cmocka_unit_test(the_helper_is_named_or_found),
         cmocka_unit_test(the_cache_path_follows_its_order), cmocka_unit_test(a_cache_path_must_fit),
         cmocka_unit_test(libraries_come_from_options_then_environment),
     };

@@ -83,8 +83,8 @@ static const struct command {
     {"clear", WRITES | TAKES_YES, cache_clear,
      "usage: jitgemm-cache clear [--yes] [--cache FILE] [--json]\n"
      "Removes everything, the list of misses and the recorded plans too, and gives the space back, also\n"
-     "from a damaged cache file. Asks first on a terminal; elsewhere it needs --yes. Programs that are using the file may\n"
-     "go on.\n"},
+     "from a damaged cache file. Asks first on a terminal; elsewhere it needs --yes. Programs that are\n"
+     "using the file may go on.\n"},
     {"seal", WRITES | TAKES_FILE, cache_seal,
      "usage: jitgemm-cache seal [FILE] [--json]\n"
      "Makes a cache file complete in itself, so that programs can read it from a read-only place as\n"
