@@ -62,18 +62,13 @@ int bench_runner_is_right(const bench_runner *one)
 
 /* ---- the candidates ---- */
 
-/* Finds the planner's choice among them by its kernel's name, which only one that could be made has told. */
 static jg_status find_chosen(race *t)
 {
-    char text[512], name[sizeof t->all->details.kernel] = "";
-    RETURN_IF_ERROR(jg_plan_explain(t->arena->context, &t->product->problem, text, sizeof text, NULL));
-    sscanf(text, "chosen %191[^:]", name);
-    for (int refused = 0; refused <= 1; refused++)
-        for (size_t i = 0; i < t->count; i++) {
-            t->chosen = i;
-            if (refused ? !t->all[i].plan : strcmp(t->all[i].details.kernel, name) == 0) return JG_OK;
-        }
-    return status_set(JG_ERR_INTERNAL, "%s was chosen and is no candidate", name);
+    for (size_t i = 0; i < t->count; i++) {
+        t->chosen = i;
+        if (t->all[i].details.is_planned) return JG_OK;
+    }
+    return status_set(JG_ERR_INTERNAL, "none of the candidates of %s is the planner's choice", t->product->text);
 }
 
 /* Which ones: those asked for, else all. */
@@ -97,8 +92,9 @@ static jg_status make_candidates(race *t)
     RETURN_IF_ERROR(number_candidates(t));
     for (size_t i = 0; i < t->count; i++) {
         bench_runner *one = &t->all[i];
-        const jg_status status = jg_plan_create_candidate(t->arena->context, &t->product->problem, one->index, &one->plan);
-        RETURN_IF_ERROR(settle(one, status));
+        const jg_problem *in = &t->product->problem;
+        RETURN_IF_ERROR(jg_plan_describe_candidate(t->arena->context, in, one->index, &one->details));
+        RETURN_IF_ERROR(settle(one, jg_plan_create_candidate(t->arena->context, in, one->index, &one->plan)));
         if (one->plan) jg_plan_info(one->plan, &one->details);
     }
     return find_chosen(t);

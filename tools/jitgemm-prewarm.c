@@ -3,6 +3,7 @@
  * It exists so that a pipeline never waits for a compiler: run it at boot, or on a build host without a GPU,
  * and ship the cache. The flow is: command line -> one context per architecture -> jg_prewarm with progress
  * -> a look into the cache file, whether everything really is in it -> the seal, if asked for -> report.
+ * With --tune plans are measured too, and everything is done by tune_run.c.
  * See jitgemm-prewarm.1 for how it behaves, prewarm_args.c for the command line, prewarm_report.c for output. */
 #include <errno.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include "prewarm_repair.h"
 #include "prewarm_report.h"
 #include "progress.h"
+#include "tune_run.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
@@ -429,6 +431,11 @@ int main(int argc, char **argv)
     run.started_ms = progress_now_ms();
     int status = prewarm_args_parse(argc, argv, &run.args);
     if (status >= 0) return status == EXIT_DONE ? finish_output(status) : status;
+    if (run.args.tune) {
+        status = finish_output(tune_run(&run.args, run.started_ms));
+        prewarm_args_free(&run.args);
+        return status;
+    }
     catch_stop_signals();
     status = write_result(&run, run_all(&run));
     report_free(&run.report);

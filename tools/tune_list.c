@@ -1,6 +1,8 @@
 /* Collects problems, each once: see tune_list.h. */
 #include "tune_list.h"
 
+#include "bench_label.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,8 @@ double tune_gain(const tune_found *found)
 
 int tune_is_recorded(const tune_problem *p)
 {
-    return p->outcome == TUNE_TUNED || p->outcome == TUNE_KEPT || p->outcome == TUNE_KNOWN;
+    const int left = p->outcome == TUNE_LEFT && p->created > 0;
+    return left || p->outcome == TUNE_TUNED || p->outcome == TUNE_KEPT || p->outcome == TUNE_KNOWN;
 }
 
 static int no_memory(tune_list *list)
@@ -38,7 +41,24 @@ static size_t find_problem(const tune_list *list, const char *text)
     return i;
 }
 
-/* rotated_bytes: as bench_layout_make has it. */
+/* What cannot be laid out in memory has failed before it is measured. rotated_bytes: as bench_layout_make has it. */
+static void lay_out(tune_problem *p, size_t rotated_bytes)
+{
+    problem canonical;
+    bench_layout *l = &p->product.layout;
+    const jg_problem *in = &p->product.problem;
+    jg_status status = problem_canonicalise(in, &canonical);
+    if (status == JG_OK && problem_is_empty(&canonical)) {
+        p->outcome = TUNE_EMPTY;
+        return;
+    }
+    if (status == JG_OK) status = bench_layout_make(in, 0, 1, l);
+    if (status == JG_OK && rotated_bytes) status = bench_layout_make(in, rotated_bytes + bench_layout_set_bytes(l), MOST_SETS, l);
+    if (status == JG_OK) return;
+    p->outcome = TUNE_FAILED;
+    snprintf(p->error, sizeof p->error, "%s", jg_last_error());
+}
+
 static int add_problem(tune_list *list, const char *group, const jg_problem *in, const char *text, size_t rotated_bytes)
 {
     if (list->count == list->capacity) {
@@ -51,14 +71,7 @@ static int add_problem(tune_list *list, const char *group, const jg_problem *in,
     tune_problem *p = &list->problems[list->count];
     memset(p, 0, sizeof *p);
     p->product = (bench_product){.problem = *in, .suite = group, .list = group, .rotated = rotated_bytes > 0};
-    jg_status status = bench_layout_make(in, 0, 1, &p->product.layout);
-    if (status == JG_OK && rotated_bytes)
-        status = bench_layout_make(in, rotated_bytes + bench_layout_set_bytes(&p->product.layout), MOST_SETS,
-                                   &p->product.layout);
-    if (status != JG_OK) {
-        snprintf(list->error, sizeof list->error, "%s: %s", text, jg_last_error());
-        return -1;
-    }
+    lay_out(p, rotated_bytes);
     p->product.text = strdup(text);
     if (!p->product.text) return no_memory(list);
     list->count++;
@@ -91,17 +104,36 @@ static int end_group(tune_list *list, const char *name)
     return 0;
 }
 
+/* Type by type, since the operands' numbers have to be made anew where it changes. is_taken: a 0 for each of the items. */
+static int add_group(tune_list *list, const char *name, const jg_problem *items, size_t count, size_t rotated_bytes, char *is_taken)
+{
+    char type[BENCH_LABEL_BYTES], other[BENCH_LABEL_BYTES];
+    for (size_t first = 0; first < count; first++) {
+        if (is_taken[first]) continue;
+        bench_label_make(&items[first], type);
+        for (size_t i = first; i < count; i++) {
+            bench_label_make(&items[i], other);
+            if (is_taken[i] || strcmp(type, other) != 0) continue;
+            is_taken[i] = 1;
+            if (add_row(list, name, &items[i], rotated_bytes) != 0) return -1;
+        }
+    }
+    return end_group(list, name);
+}
+
 int tune_list_add_sizes(tune_list *list, const prewarm_args *args, int l2_bytes)
 {
-    size_t i = 0;
-    for (size_t g = 0; g < args->group_count; g++) {
+    size_t begin = 0;
+    int result = 0;
+    char *is_taken = calloc(args->sizes.count + 1, 1);
+    if (!is_taken) return no_memory(list);
+    for (size_t g = 0; g < args->group_count && result == 0; begin = args->groups[g++].end) {
         const prewarm_group *group = &args->groups[g];
         const size_t rotated_bytes = group->memory && l2_bytes > 0 ? 2 * (size_t)l2_bytes : 0;
-        for (; i < group->end; i++)
-            if (add_row(list, group->name, &args->sizes.items[i], rotated_bytes) != 0) return -1;
-        if (end_group(list, group->name) != 0) return -1;
+        result = add_group(list, group->name, &args->sizes.items[begin], group->end - begin, rotated_bytes, is_taken + begin);
     }
-    return 0;
+    free(is_taken);
+    return result;
 }
 
 int tune_list_add_texts(tune_list *list, const char *group, char *const *texts, size_t count, size_t *passed)

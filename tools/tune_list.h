@@ -24,12 +24,12 @@ typedef struct tune_found {
 typedef struct tune_problem {
     bench_product product;     /* its text is the problem's own */
     tune_rank rank;            /* what is measured, and in which order */
-    size_t tried;              /* so many of them have been measured */
+    size_t tried;              /* the first so many of them have been measured, by this run or an earlier one */
     size_t best;               /* the fastest of them, as jg_plan_create_candidate numbers them; with tried = 0 none */
     tune_outcome outcome;
     int is_wrong;              /* a plan gave a wrong result; it was passed over */
     tune_found found;
-    int64_t created;           /* KNOWN: when, in seconds since 1970 */
+    int64_t created;           /* when an earlier run recorded what was found, in seconds since 1970; 0: none did */
     char error[512];           /* why it failed, or what was passed over; "" if neither */
 } tune_problem;
 
@@ -44,7 +44,7 @@ typedef struct tune_list {
     char error[1024];          /* of the last call that failed */
 } tune_list;
 
-/* Takes the sizes of the command line. l2_bytes: the GPU's, for lists whose claim is the memory; 0: operands stay where they are.
+/* Takes the sizes of the command line, those of a group type by type. l2_bytes: the GPU's, for lists whose claim is the memory; 0: operands stay where they are.
  * Returns 0, or -1 with list->error set. */
 int tune_list_add_sizes(tune_list *list, const prewarm_args *args, int l2_bytes);
 

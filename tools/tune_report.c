@@ -64,8 +64,11 @@ void tune_report_line(const tune_problem *p, int software, char *text, size_t si
                  p->product.text, f->kernel, age);
         break;
     case TUNE_FAILED: snprintf(text, size, "%-6s %s: %s", name, p->product.text, p->error); break;
-    case TUNE_TOO_LARGE: snprintf(text, size, "%s for the software GPU: %s", name, p->product.text); break;
-    default: snprintf(text, size, "%-6s %s  %zu of %zu plans", name, p->product.text, p->rank.count, p->rank.all);
+    case TUNE_LEFT:
+        snprintf(text, size, "%-6s %s  %zu of %zu plans%s", name, p->product.text, p->rank.count - p->tried, p->rank.all,
+                 p->tried ? ", the rest of those worth a look" : "");
+        break;
+    default: snprintf(text, size, "%-6s %s", name, p->product.text);
     }
 }
 

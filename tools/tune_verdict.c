@@ -59,9 +59,9 @@ static void add(writer *w, const char *format, ...)
     va_end(arguments);
 }
 
-static void add_number(writer *w, const char *what, int now, int before)
+static void add_number(writer *w, const char *one, const char *more, int now, int before)
 {
-    if (now != before) add(w, "%d %s%s (was %d)", now, what, now == 1 ? "" : "s", before);
+    if (now != before) add(w, "%d %s (was %d)", now, now == 1 ? one : more, before);
 }
 
 void tune_explain(const jg_plan_details *planned, const jg_plan_details *winner, char *text, size_t size)
@@ -74,9 +74,9 @@ void tune_explain(const jg_plan_details *planned, const jg_plan_details *winner,
     if (n->tile_k != p->tile_k) add(&w, "k step %d (was %d)", n->tile_k, p->tile_k);
     if (n->warp_m != p->warp_m || n->warp_n != p->warp_n)
         add(&w, "%s %dx%d (was %dx%d)", strcmp(n->family, "simt") == 0 ? "thread" : "warp", n->warp_m, n->warp_n, p->warp_m, p->warp_n);
-    add_number(&w, "stage", n->stages, p->stages);
-    add_number(&w, "slice", n->slices, p->slices);
-    add_number(&w, "block an SM", n->blocks_per_sm, p->blocks_per_sm);
+    add_number(&w, "stage", "stages", n->stages, p->stages);
+    add_number(&w, "slice", "slices", n->slices, p->slices);
+    add_number(&w, "block an SM", "blocks an SM", n->blocks_per_sm, p->blocks_per_sm);
     if (fabs(n->waves - p->waves) > 0.005) add(&w, "%.2f waves (was %.2f)", n->waves, p->waves);
     if (n->estimate_clocks <= 0 || p->estimate_clocks <= 0 || w.length + 1 >= size) return;
     const double slower = n->estimate_clocks / p->estimate_clocks;
