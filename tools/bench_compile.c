@@ -2,7 +2,8 @@
  *
  * The specialised kernels of the common sizes one at a time on one thread, then the same again with several at once, then the
  * generic kernels that make every size run. Each time in a context that keeps nothing, and NVRTC's own cache is off, so every
- * compile is a whole one; in this process, as `memory` compares that with a helper. It is the host that is timed: the numbers hold without a GPU too. */
+ * compile is a whole one; in this process, as `memory` compares that with a helper. It is the host that is timed: the numbers
+ * hold without a GPU too. */
 #include "bench_run.h"
 #include "bench_suites.h"
 
