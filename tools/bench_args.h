@@ -14,9 +14,11 @@ enum {
 typedef enum bench_format { BENCH_TABLE, BENCH_JSON, BENCH_CSV } bench_format;
 
 /* A further command is a name here, a row in bench_args.c's tables and one in jitgemm-bench.c. BENCH_PRODUCTS is every suite and
- * list of sizes, or, with BENCH_PLANS in its place, all plans of each. */
+ * list of sizes, or, with BENCH_PLANS in its place, all plans of each, or, with BENCH_PLANNER, what was recorded of them: that one
+ * stands alone and needs no GPU. */
 typedef enum bench_command {
     BENCH_FIRST_CALL, BENCH_DISPATCH, BENCH_COLD_START, BENCH_PRODUCTS, BENCH_PLANS, BENCH_COMPILE, BENCH_MEMORY,
+    BENCH_PLANNER,
     BENCH_COMMANDS
 } bench_command;
 
@@ -52,6 +54,7 @@ typedef struct bench_args {
     jg_plans plans;                                        /* products */
     int all_classes;                                       /* plans */
     const char *csv_path;
+    bench_words places;                                    /* planner: parts of their names; none: all */
     long jobs;                                             /* compile, plans */
     int fill, no_peer, check;
     const char *cache_path, *nvrtc_path, *driver_path, *cublas_path, *cublaslt_path;

@@ -76,12 +76,31 @@
  *     }
  *
  * A "type" has all that products of a group have in common, as words of a problem text: "f16", "f16.s8-f16", "f32:tf32:relu".
- * Arrays that would be empty may be left out. */
+ * Arrays that would be empty may be left out.
+ *
+ * What jitgemm-bench planner --json prints is another document:
+ *
+ *     {
+ *       "format": "jitgemm-bench planner", "format_version": 1, "version": "0.1.0", "cache": the file's path,
+ *       "places": [{
+ *           "place": "sm_90 132sm 6144bit", "device": "NVIDIA H200", "records": 96,
+ *           "software": false,                      true: numbers of instructions take the place of times
+ *           SUM,                                    of all that was asked for
+ *           "suites": [{"suite": "layers", SUM, "slowest": [{"problem", "kernel", "planned", "runner_up", "reason", "us",
+ *               "planned_us", "runner_up_us", "measured", "all": as in jg_measured, "loss": 1.21}, ...]}, ...],    the worst ten
+ *           "groups": [{"suite": "layers", "list": "resnet50", "type": "f16", SUM}, ...]
+ *       }, ...]
+ *     }
+ *
+ * SUM is: "problems": 21, "recorded": 20, "known": 20 (of these, those with a planned_us), "right": 14 (the model's choice is the
+ * fastest), "geomean": 1.02, "worst": 1.21, "worst_problem": "196x768x768:f16", of losses: planned_us / us. Suite "others" has the
+ * records of no suite. What is unknown is left out. */
 #ifndef JG_TOOLS_BENCH_RESULT_H
 #define JG_TOOLS_BENCH_RESULT_H
 
 #define BENCH_RESULT_FORMAT "jitgemm-bench result"
 #define BENCH_BASELINE_FORMAT "jitgemm-bench baseline"
+#define BENCH_PLANNER_FORMAT "jitgemm-bench planner"
 #define BENCH_RESULT_FORMAT_VERSION 1
 
 /* How the reason of a peer begins that does not do such products at all. */

@@ -3,6 +3,7 @@
  * The problem is the last column and never shortened: it is to be given to jitgemm-prewarm as it stands. */
 #include "cache_commands.h"
 #include "cache_format.h"
+#include "kernel_tile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,18 +40,10 @@ typedef struct cell {
     char text[64];
 } cell;
 
-/* The part of a kernel's name that says which candidate it is, e.g. "64x128x32_w64x32_s3": the tile, and what begins with w, s or k
- * and a number behind it. */
 static cell tile_of(const char *kernel)
 {
-    cell out = {"-"};
-    int m, n, k, length = 0;
-    const char *begin = strchr(kernel, '_');
-    while (begin && sscanf(begin + 1, "%dx%dx%d%n", &m, &n, &k, &length) != 3) begin = strchr(begin + 1, '_');
-    if (!begin) return out;
-    const char *end = ++begin + length;
-    while (*end == '_' && end[1] && strchr("wsk", end[1]) && end[2] >= '0' && end[2] <= '9') end += 1 + strcspn(end + 1, "_");
-    snprintf(out.text, sizeof out.text, "%.*s", (int)(end - begin), begin);
+    cell out;
+    kernel_tile(kernel, out.text, sizeof out.text);
     return out;
 }
 

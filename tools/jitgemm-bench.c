@@ -156,6 +156,7 @@ int main(int argc, char **argv)
     run.report = (bench_report){.format = run.args.format};
     begin_progress(&run);
     signal(SIGPIPE, SIG_IGN); /* a reader that is gone is an error of writing, after which there is still something to clean up */
+    if (run.args.commands[0] == BENCH_PLANNER) return finish_output(&run.report, bench_planner(&run));
     status = pin(&run);
     if (status == BENCH_EXIT_DONE && bench_catch_stop_signals() != 0) status = bench_fail(&run, "no thread can be started");
     if (status == BENCH_EXIT_DONE)
