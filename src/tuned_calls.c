@@ -53,7 +53,8 @@ static jg_status bring_kernel(jg_context *c, jg_context *from, const kernel_spec
     if (status != JG_ERR_NOT_READY) return status;
     status_restore(&before);
     problem_key_format(key, label, sizeof label);
-    RETURN_IF_ERROR(images_get(c->images, spec, label, c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE, &img, &source));
+    const effort how = c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE;
+    RETURN_IF_ERROR(images_get(c->images, spec, label, how, &img, &source));
     image_free(&img);
     return JG_OK;
 }
