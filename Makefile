@@ -53,7 +53,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bench bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bench tune bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -227,6 +227,7 @@ $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
 DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so) $(BUILD)/tests/fake_helper $(HELPER)
 $(TESTS): | $(DOUBLES)
+$(BUILD)/tests/gpu_helper $(BUILD)/tests/test_cli_bench_memory: | $(HELPER)
 $(BUILD)/tests/test_counters_operands: $(BUILD)/obj/tools/counters_operands.o
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
@@ -306,6 +307,11 @@ tsan: deps
 bench: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/fill_cache
 	@BUILD=$(BUILD) sh tests/bench.sh
+
+## tune         tuning within a minute and what it gains, compile helpers' memory, and killed ones, on this machine's GPU; OUT=build/tune, QUICK=1
+tune: deps
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_helper
+	@BUILD=$(BUILD) sh tests/tune.sh
 
 ## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
 bench-swgpu: deps

@@ -129,6 +129,9 @@ typedef struct store_miss {
  * to list in it then. A damaged row is passed over by the other calls, and made good by adding to it. */
 store_status store_add_misses(store *s, const store_miss *misses, size_t count);
 
+/* Gives a miss that is there another label and record, and counts nothing; one that is not there stays away. */
+store_status store_renew_miss(store *s, const store_miss *miss);
+
 /* Visits the misses, most counted first, those of one target or of all (null), until visit returns nonzero. visit must not use
  * the store. */
 store_status store_list_misses(store *s, const char *target, int (*visit)(void *user, const store_miss *miss), void *user);

@@ -108,6 +108,22 @@ store_status store_add_misses(store *s, const store_miss *misses, size_t count)
     return store_leave(s, status);
 }
 
+store_status store_renew_miss(store *s, const store_miss *miss)
+{
+    store_status status = store_enter(s);
+    if (status != STORE_OK) return status;
+    status = begin_change(s);
+    if (status == STORE_OK) {
+        sqlite3_stmt *renew = s->statements[SQL_RENEW_MISS];
+        bind_who(renew, miss->key, miss->key_bytes, miss->target);
+        sqlite3_bind_text(renew, 3, miss->label, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(renew, 4, (sqlite3_int64)miss->record);
+        sqlite3_bind_int64(renew, 5, (sqlite3_int64)checksum_of(miss));
+        status = store_sql_end(s, store_sql_finish(s, renew, "write a miss"));
+    }
+    return store_leave(s, status);
+}
+
 store_status store_clear_misses(store *s, size_t *removed)
 {
     if (removed) *removed = 0;

@@ -81,6 +81,7 @@ static const char *const texts[SQL_STATEMENTS] = {
                      " count=MIN(count+excluded.count, 4611686018427387904),"
                      " gain=CASE WHEN excluded.gain>0 THEN excluded.gain ELSE gain END,"
                      " used=CASE WHEN excluded.count>0 THEN excluded.used ELSE used END, turn=excluded.turn",
+    [SQL_RENEW_MISS] = "UPDATE misses SET label=?3, record=?4, checksum=?5 WHERE key=?1 AND target=?2",
     [SQL_LIST_MISSES] = "SELECT key, target, label, record, count, gain, used, checksum,"
                         " EXISTS(SELECT 1 FROM records WHERE id=record) FROM misses"
                         " WHERE ?1 IS NULL OR target=?1 ORDER BY count DESC, turn DESC",

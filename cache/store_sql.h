@@ -53,6 +53,7 @@ enum {
     SQL_HAS,
     SQL_OF_MISSES, /* from here on what a file of version 1 cannot do */
     SQL_ADD_MISS = SQL_OF_MISSES,
+    SQL_RENEW_MISS,
     SQL_LIST_MISSES,
     SQL_GAIN,
     SQL_SUM_MISSES,

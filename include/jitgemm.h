@@ -586,8 +586,8 @@ typedef struct jg_plan_details {
     double waves;                    /* blocks / (blocks_per_sm * SMs) */
     double compile_ms;               /* what compiling took, whenever that was; 0 if unknown */
     double estimate_clocks;          /* of the GPU, by the planner's model; only to compare plans of one problem; 0: no kernel */
-    int is_planned;                  /* the planner's model would choose it */
-    int is_tuned;                    /* chosen because it was measured to be the fastest: see jg_record_plan */
+    int is_planned;                  /* the planner's model chooses it, among those of its form */
+    int is_tuned;                    /* it is recorded as the fastest measured: see jg_record_plan */
 } jg_plan_details;
 
 /* Chooses the kernel of a problem, as jg_gemm's first call does, and pins it: it is not evicted while the plan lives. A plan
@@ -643,7 +643,8 @@ typedef struct jg_measured {
  * not met yet, and in every context opened later with this cache file, or with one that it is the factory file of, on a device of
  * the same place (jg_stats.place: architecture, multiprocessors and kind of memory). Elsewhere, and where the library no longer
  * has such a candidate, the planner's model decides. A problem with dynamic dimensions is recorded for all sizes between the same
- * powers of two. The plan may be of another context on the same place: its kernel is copied into this one's cache file from that
+ * powers of two. Alignments and forms are recorded apart; but a plan of another numeric class changes that of all of them, so that
+ * the problem goes on giving the same bits whatever the alignment and the form. The plan may be of another context on the same place: its kernel is copied into this one's cache file from that
  * one's, or made. A later record takes an earlier one's place; at most 4096 are kept, the oldest go first. Blocks for disk.
  * Thread-safe. Errors: NULL, VALUE (not a candidate's plan, of another place, us not above 0, or of another numeric class without
  * allow_new_bits, or of one that has no generic kernels), FILE (no cache file, or it cannot be written), and those of
@@ -812,7 +813,8 @@ typedef struct jg_stats {
     uint64_t resident;          /* generic kernels that stay loaded */
     uint64_t tuned;             /* recorded plans for this place that were read, or recorded since (jg_record_plan) */
     uint64_t helpers_lost;      /* compile helpers that crashed, were killed, or ran out of time */
-    char place[64];             /* what recorded plans are valid for, e.g. "sm_90 132sm 6144bit"; "" on the cpu device */
+    char place[64];             /* what recorded plans are valid for, e.g. "sm_90 132sm 6144bit dedicated": architecture, multiprocessors,
+                                 * the memory's bus, and whose it is (or "software"), "unknown"; "" on the cpu device */
     char path[512];             /* of the cache file; "" if memory only */
     char factory[512];          /* of the factory file; "" if none */
 } jg_stats;
@@ -890,7 +892,7 @@ JG_API jg_status jg_cache_clear_misses(jg_cache *cache, size_t *removed);
 /* A plan that was measured to be the fastest of its problem's candidates (jg_record_plan). */
 typedef struct jg_cache_plan {
     const char *problem;      /* text form */
-    const char *place;        /* what it is valid for, e.g. "sm_90 132sm 6144bit" */
+    const char *place;        /* where it is valid: see jg_stats.place */
     const char *kernel;       /* kernel name */
     jg_measured measured;     /* as recorded; its texts are "" where unknown */
     int64_t created;          /* seconds since 1970, UTC */

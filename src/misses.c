@@ -44,6 +44,15 @@ void misses_add(images *i, int sm, met *const *mets, const uint64_t *counts, siz
     free(misses);
 }
 
+void misses_follow(images *i, int sm, const problem_key *key, uint64_t record)
+{
+    row r;
+    store_miss m;
+    if (!i->store) return;
+    fill_row(&r, &m, sm, key, record, 0, 0);
+    if (store_renew_miss(i->store, &m) != STORE_OK) images_fault(i, i->store, "cannot write the list of misses");
+}
+
 double misses_gain(images *i, int sm, const problem_key *key)
 {
     row r;

@@ -397,9 +397,10 @@ static void explain_gain(explanation *e, jg_context *c, const problem_key *key)
         return;
     }
     const double gain = plan_gain(&generic, e->best);
+    const int pays = gain >= PLAN_GAIN_WORTHWHILE || tuned_is(c->tuned, key, &e->best->spec); /* as gemm.c has it */
     kernel_format_name(&generic.spec, name);
     text_append(e->text, e->size, &e->length, "gain      %.2fx estimated over the generic kernel %s: %sworth its own kernel\n", gain,
-                name, gain >= PLAN_GAIN_WORTHWHILE ? "" : "not ");
+                name, pays ? "" : "not ");
 }
 
 jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_t size, size_t *length)

@@ -179,7 +179,8 @@ int tuned_slices(tuned *t, const problem_key *key, const limits *l)
     tuned_plan found;
     if (atomic_load_explicit(&t->class_count, memory_order_relaxed)) {
         const problem_key class = class_key_of(key);
-        if (find(t, &t->classes, &class, &found) && plan_has_class(&key->problem, l, found.value.tile.slices)) return found.value.tile.slices;
+        const int known = find(t, &t->classes, &class, &found), slices = known ? found.value.tile.slices : 0;
+        if (known && plan_has_class(&key->problem, l, slices)) return slices;
     }
     return plan_slices(&key->problem, l);
 }
@@ -190,7 +191,8 @@ static int choose_recorded(tuned *t, const problem_key *key, jg_form form, const
     tuned_plan found;
     plan recorded;
     if (!tuned_find(t, key, form, &found) || (slices && found.value.tile.slices != slices)) return 0;
-    if (!plan_with_tile(&key->problem, key->access, form, l, &found.value.tile, &recorded) || !is_same(&found.value, &recorded.spec)) return 0;
+    if (!plan_with_tile(&key->problem, key->access, form, l, &found.value.tile, &recorded)) return 0;
+    if (!is_same(&found.value, &recorded.spec)) return 0;
     *out = recorded;
     return 1;
 }

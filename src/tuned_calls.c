@@ -1,5 +1,6 @@
 /* jg_record_plan: from a measured plan to a row in the cache file, its kernel beside it, and an entry in memory. */
 #include "context.h"
+#include "misses.h"
 #include "status.h"
 
 #include "cache/record.h"
@@ -52,7 +53,8 @@ static jg_status bring_kernel(jg_context *c, jg_context *from, const kernel_spec
     if (status != JG_ERR_NOT_READY) return status;
     status_restore(&before);
     problem_key_format(key, label, sizeof label);
-    RETURN_IF_ERROR(images_get(c->images, spec, label, c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE, &img, &source));
+    const effort how = c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE;
+    RETURN_IF_ERROR(images_get(c->images, spec, label, how, &img, &source));
     image_free(&img);
     return JG_OK;
 }
@@ -90,6 +92,7 @@ jg_status jg_record_plan(jg_context *c, const jg_plan *measured_plan, const jg_m
     kernel_encode_key(spec, &kernel);
     RETURN_IF_ERROR(bring_kernel(c, from, spec, &kernel, &key));
     RETURN_IF_ERROR(write_row(c, &general, &key, &made.value, spec, &kernel, m));
+    misses_follow(c->images, c->device.limits.arch->number, &key, record_id(kernel.bytes, sizeof kernel.bytes));
     if (c->options.plans != JG_PLANS_MODEL) tuned_put(c->tuned, &general, &made);
     return JG_OK;
 }

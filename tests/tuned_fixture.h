@@ -1,31 +1,22 @@
-/* Common ground of the tests of recorded plans on the fake driver: an Orin whose candidates are planted, so that nothing is compiled. */
+/* Common ground of the tests of recorded plans: an Orin on the fake driver, whose candidates are planted or made by the fake NVRTC. */
 #ifndef JG_TESTS_TUNED_FIXTURE_H
 #define JG_TESTS_TUNED_FIXTURE_H
 
-#include "gemm_fixture.h"
+#include "background_fixture.h"
 
 #define TUNED_PLACE "sm_87 16sm unknown" /* of the fake driver, which tells nothing of memory */
 
-typedef struct spec_list {
-    kernel_spec specs[128];
-    size_t count;
-} spec_list;
-
 static inline void tuned_note(void *user, const plan *candidate, const char *reason)
 {
-    spec_list *list = user;
-    if (reason[0]) return;
-    assert_true(list->count < 128);
-    list->specs[list->count++] = candidate->spec;
+    if (!reason[0]) add_spec(user, &candidate->spec);
 }
 
-/* Puts all kernels of a problem, of one form (AUTO: the one planned first), into a cache file. */
+/* Puts all kernels of a problem of one form (AUTO: the one planned first) into a cache file. */
 static inline void tuned_plant(const char *file, const jg_problem *in, jg_form form)
 {
     problem p;
     limits l;
-    static spec_list list;
-    list.count = 0;
+    spec_list list = {.count = 0};
     assert_status(problem_canonicalise(in, &p), JG_OK);
     assert_status(limits_of_arch(87, 16, &l), JG_OK);
     plan_each(&p, problem_promised_access(&p), form ? form : gemm_planned_form(&p), &l, tuned_note, &list);
@@ -49,6 +40,15 @@ static inline size_t tuned_other(jg_context *c, const jg_problem *p)
     return index;
 }
 
+/* The first candidate of another class. */
+static inline size_t tuned_foreign(jg_context *c, const jg_problem *p)
+{
+    size_t count, all;
+    assert_status(jg_plan_count_candidates(c, p, &count, &all), JG_OK);
+    assert_true(count < all);
+    return count;
+}
+
 static inline jg_status tuned_record_as(jg_context *c, jg_context *from, const jg_problem *p, size_t index, const jg_measured *m)
 {
     jg_plan *made;
@@ -64,7 +64,7 @@ static inline jg_status tuned_record(jg_context *c, const jg_problem *p, size_t 
     return tuned_record_as(c, c, p, index, &(jg_measured){.us = 10, .planned_us = 12.5});
 }
 
-/* What a fresh plan of a problem gets. */
+/* What a plan of a problem gets. */
 static inline jg_plan_details tuned_chosen(jg_context *c, const jg_problem *p)
 {
     jg_plan *made;
@@ -73,6 +73,23 @@ static inline jg_plan_details tuned_chosen(jg_context *c, const jg_problem *p)
     assert_status(jg_plan_info(made, &d), JG_OK);
     jg_plan_destroy(made);
     return d;
+}
+
+/* A context whose fake NVRTC makes whatever is asked for, and which waits for it. */
+static inline jg_context *tuned_open(void)
+{
+    jg_options options = background_options();
+    options.compile = JG_COMPILE_WAIT;
+    options.resident = JG_RESIDENT_NONE;
+    atomic_store(&nvrtc_double->accepts, 1);
+    return fixture_open_with(options);
+}
+
+/* Whether two kernels are one but for their sizes: the parts of their names from the tile to the operands' widths agree. */
+static inline int tuned_same_tile(const jg_plan_details *a, const jg_plan_details *b)
+{
+    return a->tile_m == b->tile_m && a->tile_n == b->tile_n && a->tile_k == b->tile_k && a->warp_m == b->warp_m && a->warp_n == b->warp_n &&
+           a->stages == b->stages && a->slices == b->slices;
 }
 
 #endif

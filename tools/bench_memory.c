@@ -51,12 +51,10 @@ static double mib(const cJSON *object, const char *name)
     return json_number(object, name) / 1024;
 }
 
-/* Resident at a moment, in MiB: proportionally shared pages where the system tells, else all. */
+/* At a moment, in MiB. All pages: how many others share them changes with what else runs on the machine. */
 static double resident(const cJSON *mode, int moment)
 {
-    const cJSON *item = cJSON_GetArrayItem(json_member(mode, "moments"), moment);
-    const double pss = mib(item, "pss_kib");
-    return isnan(pss) ? mib(item, "rss_kib") : pss;
+    return mib(cJSON_GetArrayItem(json_member(mode, "moments"), moment), "rss_kib");
 }
 
 static int is_measured(const cJSON *mode)
@@ -174,8 +172,7 @@ static void compare(bench_run *run, const cJSON *thread, const cJSON *helper)
                  thread_ms);
         bench_report_note(&run->report, text);
     }
-    if (!isnan(json_number(cJSON_GetArrayItem(json_member(thread, "moments"), MEMORY_ALL), "pss_kib")))
-        bench_report_note(&run->report, "Pages that several processes share count in part for each (Pss), but at the peaks.");
+    bench_report_note(&run->report, "Pages that other processes have too count in full; CSV and JSON also have a process' share (Pss).");
 }
 
 int bench_memory(bench_run *run)

@@ -32,10 +32,10 @@ static void show(tune_state *t, size_t done, const tune_problem *last)
     if (left_ms >= 0) progress_format_time(left, sizeof left, left_ms);
     else snprintf(left, sizeof left, "?");
     if (last && tune_is_recorded(last))
-        snprintf(result, sizeof result, "best %.*f%s, %.3fx; all %.3fx", t->measure.gpu.software ? 0 : 2, last->found.us,
-                 t->measure.gpu.software ? " instructions" : " us", tune_gain(&last->found), tune_mean_gain(&t->list));
+        snprintf(result, sizeof result, "last %.*f %s %.3fx, all %.3fx", t->measure.gpu.software ? 0 : 2, last->found.us,
+                 t->measure.gpu.software ? "instr" : "us", tune_gain(&last->found), tune_mean_gain(&t->list));
     snprintf(line, sizeof line, "pass %zu/%zu  %zu/%zu  %s gone, %s left  %s  %s", step->pass + 1, t->steps.passes, done,
-             t->steps.count, gone, left, result, step->problem->product.text);
+             t->steps.count, gone, left, step->problem->product.text, result);
     progress_draw(&t->progress, line);
 }
 
