@@ -36,13 +36,17 @@ endif
 TOOL_SRC  := $(wildcard tools/*.c)
 # The compile helper is for the library to start, not for the PATH.
 HELPER    := $(BUILD)/libexec/jitgemm/jitgemm-compile
+# Kernels are compiled once for all tests, those under the sanitizers included, which take the helper of the ordinary build: the
+# folder is one NVRTC's own. What is about compiling itself goes without it, IN_PROCESS, or names another helper.
+KEEPER ?= $(BUILD)/tests/keeping_helper
+KEPT   ?= $(BUILD)/kept-$(notdir $(realpath $(CUDA_HOME)/lib64/libnvrtc.so))
 TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out tools/jitgemm-compile.c,$(wildcard tools/jitgemm-*.c)))
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard $(addprefix tools/,jitgemm-*.c bench_*.c prewarm_*.c tune_*.c)),$(TOOL_SRC)))
 PREWARM_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/prewarm_*.c tools/tune_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c tests/fill_*.c),$(wildcard tests/*.c)))
+TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c tests/fill_*.c tests/keeping_*.c),$(wildcard tests/*.c)))
 
 REFERENCE_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/reference*.c))
 
@@ -182,6 +186,12 @@ $(BUILD)/tests/test_swgpu_%: $(BUILD)/obj/tests/test_swgpu_%.o $(LIB_OBJ) $(SWGP
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
 
+# A compile helper that keeps what the real one answers.
+$(BUILD)/tests/keeping_helper: $(patsubst %,$(BUILD)/obj/%.o,tests/keeping_helper src/helper src/helper_process src/helper_wire src/nvrtc src/exit_guard src/status src/text) | $(HELPER)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lxxhash -ldl -lm
+
 # A driver that records calls, for the tests of the launch path.
 $(BUILD)/tests/libfake_cuda.so: $(BUILD)/obj/tests/fake_cuda.o
 	@mkdir -p $(@D)
@@ -225,7 +235,7 @@ $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
-DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so) $(BUILD)/tests/fake_helper $(HELPER)
+DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so) $(BUILD)/tests/fake_helper $(HELPER) $(KEEPER)
 $(TESTS): | $(DOUBLES)
 $(BUILD)/tests/gpu_helper $(BUILD)/tests/test_cli_bench_memory: | $(HELPER)
 $(BUILD)/tests/test_counters_operands: $(BUILD)/obj/tools/counters_operands.o
@@ -262,7 +272,8 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' JITGEMM_HELPER=''
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
+  JITGEMM_HELPER='$(abspath $(KEEPER))' JG_TEST_KEPT='$(abspath $(KEPT))'
 
 GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)
 
@@ -297,11 +308,13 @@ bundle:
 
 ## asan         the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 asan: deps
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan OPT='-O2 -g' JG_TEST_ARCHS='87 90' JG_TEST_STRIDE=60 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' test
+	@$(MAKE) --no-print-directory $(KEEPER)
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan KEEPER='$(KEEPER)' KEPT='$(KEPT)' OPT='-O2 -g' JG_TEST_ARCHS='87 90' JG_TEST_STRIDE=60 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' test
 
 ## tsan         the tests under ThreadSanitizer
 tsan: deps
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan OPT='-O1 -g' JG_TEST_ARCHS=87 JG_TEST_STRIDE=120 SANITIZE='-fsanitize=thread' test
+	@$(MAKE) --no-print-directory $(KEEPER)
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan KEEPER='$(KEEPER)' KEPT='$(KEPT)' OPT='-O1 -g' JG_TEST_ARCHS=87 JG_TEST_STRIDE=120 SANITIZE='-fsanitize=thread' test
 
 ## bench        suites of products and the promises of "never wait" on this machine's GPU, beside cuBLAS; OUT=build/bench, QUICK=1
 bench: deps
