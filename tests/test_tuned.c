@@ -122,16 +122,19 @@ static void a_recorded_plan_is_used_from_then_on(void **state)
 static void a_recorded_plan_is_loaded_at_open(void **state)
 {
     (void)state;
-    const jg_problem p = square(24, JG_F32);
+    const jg_problem p = {.m = 40, .n = 24, .k = 24, .type_a = JG_F32, .dynamic = JG_DYNAMIC_M};
+    jg_problem measured = p; /* for all from 33 to 64 */
+    measured.m = 50;
     plant_generic(fx.cache, JG_RESIDENT_F32);
     jg_options options = background_options();
     options.resident = JG_RESIDENT_F32;
     jg_context *c = fixture_open_with(options);
     assert_status(fixture_gemm(c, &p, 1, 0), JG_OK); /* a miss; its kernel is refused */
+    assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
     finish(c);
     c = tuned_open();
-    const jg_plan_details wanted = tuned_describe(c, &p, tuned_other(c, &p));
-    assert_status(tuned_record(c, &p, tuned_other(c, &p)), JG_OK);
+    const jg_plan_details wanted = tuned_describe(c, &measured, tuned_other(c, &measured));
+    assert_status(tuned_record(c, &measured, tuned_other(c, &measured)), JG_OK);
     finish(c);
     atomic_store(&nvrtc_double->accepts, 0);
     for (int asked = 0; asked < 2; asked++) {
@@ -151,19 +154,25 @@ static void a_recorded_plan_is_loaded_at_open(void **state)
 static void the_worker_makes_what_is_recorded(void **state)
 {
     (void)state;
-    const jg_problem p = square(24, JG_F32);
-    plant_generic(fx.cache, JG_RESIDENT_F32);
+    const jg_problem p = {.m = 1024, .n = 1024, .k = 8, .type_a = JG_F16};
+    char text[16384];
+    plant_generic(fx.cache, JG_RESIDENT_F16);
     jg_context *c = tuned_open();
     size_t other = tuned_other(c, &p), count;
     assert_status(jg_plan_count_candidates(c, &p, &count, NULL), JG_OK);
-    /* The one that is estimated to be the worst, so that by the estimate it would not be worth its while. */
     for (size_t i = 0; i < count; i++)
         if (tuned_describe(c, &p, i).estimate_clocks > tuned_describe(c, &p, other).estimate_clocks) other = i;
     const jg_plan_details wanted = tuned_describe(c, &p, other);
     assert_status(tuned_record(c, &p, other), JG_OK);
+    /* By the estimate, which is the worst, it would not be worth its while. */
+    assert_status(jg_plan_explain(c, &p, text, sizeof text, NULL), JG_OK);
+    double gain = 9;
+    assert_int_equal(sscanf(strstr(text, "gain "), "gain %lfx", &gain), 1);
+    assert_true(gain < PLAN_GAIN_WORTHWHILE);
+    assert_says(text, ": worth its own kernel");
     finish(c);
     jg_options options = background_options();
-    options.resident = JG_RESIDENT_F32;
+    options.resident = JG_RESIDENT_F16;
     options.prewarm = JG_PREWARM_NO_MET;
     c = fixture_open_with(options);
     assert_status(fixture_gemm(c, &p, 1, 0), JG_OK);
