@@ -319,10 +319,13 @@ typedef struct jg_operands {
 typedef enum jg_device { JG_DEVICE_AUTO = 0, JG_DEVICE_CUDA = 1, JG_DEVICE_CPU = 2 } jg_device;
 
 /* Where kernels are compiled. A helper process (libexec/jitgemm/jitgemm-compile) keeps NVRTC's 75 to 110 MB, and its crashes, out
- * of this one. One that crashes, is killed, or runs out of time is tried again once; then its kernel counts as failed in this
- * process: generic kernels go on serving.
- * AUTO: in a helper where one is installed and can be started, else on a thread.  THREAD: never in a helper.
- * PROCESS: in a helper or not at all. */
+ * of this one; each compile has its own, which costs 20 ms and ends with it. One that crashes, is killed, or runs out of time is tried
+ * again once; then its kernel counts as failed in this process (JG_ERR_HELPER): generic kernels go on serving. jg_prewarm tries again.
+ * AUTO: in a helper where one is installed, can be started and finds NVRTC, else on a thread. What crashed a helper is never compiled here.
+ * THREAD: never in a helper.  PROCESS: in a helper or not at all.
+ * A helper has the environment of jg_open, no descriptor of the host's, and the thread's priority and processors; it goes first when
+ * memory runs out, writes no core, and ends when the host does. It is a child: SIGCHLD comes when it ends, and is the only thing of it
+ * that a host notices. Handlers and masks are not touched; a host may ignore SIGCHLD, or wait for all its children. */
 typedef enum jg_helper { JG_HELPER_AUTO = 0, JG_HELPER_THREAD = 1, JG_HELPER_PROCESS = 2 } jg_helper;
 
 /* For jg_options.plans. AUTO: recorded plans (jg_record_plan), else the planner's model. MODEL: the model alone. */
@@ -429,7 +432,7 @@ typedef struct jg_worker_options {
  * deadline_ms: if not 0, a call in BACKGROUND mode that would have to wait for the compiler longer than this, by what
  *     compiles have taken so far (300 ms before the first), returns NOT_READY at once; the worker makes the kernel.
  * helper, helper_path: see jg_helper; the program: null: $JITGEMM_HELPER, else libexec/jitgemm/jitgemm-compile beside the installed
- *     library or program.
+ *     library or program; "": none.
  * helper_timeout_ms: a helper that takes longer for a kernel counts as hung; 0: 60 s.
  * plans: see jg_plans.
  * nvrtc_path: NVRTC library; null: $JITGEMM_NVRTC, else the usual names and places.
@@ -489,7 +492,7 @@ JG_API jg_status jg_close(jg_context *context);
  * The first call for a problem chooses a kernel (see jg_compile); later calls look it up and launch it, without locks that
  * a compile or load could hold. A kernel whose launch a CUDA graph recorded stays loaded until jg_close. Thread-safe. Errors:
  * NULL, SIZE, OVERFLOW, LEADING_DIMENSION, MISALIGNED, TYPE, VALUE, NOT_READY,
- * UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
+ * UNSUPPORTED, NO_NVRTC, COMPILE, HELPER, ARCH, LOAD, LAUNCH, NO_MEMORY, DEVICE, DEVICE_LOST. */
 JG_API jg_status jg_gemm(jg_context *context, const jg_problem *problem, const jg_operands *operands);
 
 /* One product of a grouped call. bias: bias_m or bias_n, if the epilogue has one of them. Leading dimensions of 0: densely
@@ -607,7 +610,7 @@ JG_API jg_status jg_plan_count_candidates(jg_context *context, const jg_problem 
  * Its kernel is pinned while the plan lives, which is the caller's until jg_plan_destroy. Whatever jg_problem.compile says, it
  * waits: compiles, or loads, if need be (60 to 350 ms), and waits for queued GPU work then; in a sealed context (JG_COMPILE_NEVER)
  * it only loads. Thread-safe: several threads compile at once. Errors: NULL, VALUE (past the last one; the text says how many there
- * are), NOT_READY (sealed, and in no file), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST, and those
+ * are), NOT_READY (sealed, and in no file), UNSUPPORTED, NO_NVRTC, COMPILE, HELPER, ARCH, LOAD, NO_MEMORY, DEVICE, DEVICE_LOST, and those
  * of a bad problem. */
 JG_API jg_status jg_plan_create_candidate(jg_context *context, const jg_problem *problem, size_t index, jg_plan **plan);
 
@@ -619,7 +622,7 @@ JG_API jg_status jg_plan_describe_candidate(jg_context *context, const jg_proble
 /* Makes the kernel of candidate `index`, numbered as above, and puts it into the cache file, unless a file has it: for several
  * threads to compile ahead of one that measures. Touches no device, and waits for none; blocks for the compile and disk. Without a
  * cache file there is nowhere to put it, and nothing is done. Thread-safe. Errors: NULL, VALUE (past the last one), NOT_READY
- * (sealed), UNSUPPORTED, NO_NVRTC, COMPILE, ARCH, NO_MEMORY, CANCELLED and those of a bad problem. */
+ * (sealed), UNSUPPORTED, NO_NVRTC, COMPILE, HELPER, ARCH, NO_MEMORY, CANCELLED and those of a bad problem. */
 JG_API jg_status jg_plan_compile_candidate(jg_context *context, const jg_problem *problem, size_t index);
 
 /* What measuring the candidates of a problem has come to, for jg_record_plan. Null texts and zeros: unknown. Times are of one
@@ -731,7 +734,7 @@ typedef struct jg_progress {
  * are finished and still told of. */
 typedef int (*jg_progress_fn)(void *user, const jg_progress *progress);
 
-/* jobs: compiles at once; 0: one per online processor, at most 16.
+/* jobs: compiles at once; 0: one per online processor, at most 16. Each in a helper process takes some 50 MB of its own.
  * generic_set: nonzero also makes the generic kernels of the types that the problems use (with JG_RESIDENT_GROUPED in types, the
  *     grouped ones too), and of types (JG_RESIDENT_ flags).
  * from_misses: nonzero also takes the problems of the cache file's list of misses that are for this device's architecture,
@@ -756,7 +759,7 @@ typedef struct jg_prewarm_result {
  * those of misses, most counted first; so a callback that stops has the most of the time given. `options` and `result` may be null.
  * Blocks until done.
  * A kernel that fails does not stop the others; the call then returns the first failure's status.
- * Errors: NULL, CANCELLED, NO_NVRTC, COMPILE, ARCH, ... */
+ * Errors: NULL, CANCELLED, NO_NVRTC, COMPILE, HELPER, ARCH, ... */
 JG_API jg_status jg_prewarm(jg_context *context, const jg_problem *problems, size_t count,
                             const jg_prewarm_options *options, jg_prewarm_result *result);
 

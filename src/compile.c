@@ -146,8 +146,8 @@ static jg_status do_without(compiler *c, helper_outcome outcome, const rendering
         return compile_in_process(c, r, out);
     }
     if (outcome == HELPER_NO_ROOM) return status_set(JG_ERR_NO_MEMORY, "compiling %s: the compile helper %s", r->name, why);
-    return status_set(JG_ERR_HELPER, "compiling %s: the compile helper %s %s; see JITGEMM_HELPER, or allow threads (JG_HELPER_AUTO)", r->name,
-                      c->helper ? helper_path(c->helper) : "libexec/jitgemm/jitgemm-compile", why);
+    return status_set(JG_ERR_HELPER, "compiling %s: the compile helper %s %s; see JITGEMM_HELPER, or allow threads (JG_HELPER_AUTO)",
+                      r->name, c->helper ? helper_path(c->helper) : "libexec/jitgemm/jitgemm-compile", why);
 }
 
 /* An NVRTC that only this process can find, since its program names the folder or has it open already, makes AUTO take the thread. */
@@ -174,12 +174,14 @@ static jg_status compile_in_helper(compiler *c, const rendering *r, image *out)
         jg_status status = JG_ERR_INTERNAL;
         const helper_outcome outcome = helper_compile(c->helper, &job, &c->cancelled, &status, out, why, sizeof why);
         if (outcome == HELPER_ANSWERED) return status == JG_ERR_NO_NVRTC ? compile_without_nvrtc(c, r, out) : status;
-        if (outcome == HELPER_CANCELLED) return status_set(JG_ERR_CANCELLED, "compiling %s was cancelled: the context is being closed", r->name);
+        if (outcome == HELPER_CANCELLED)
+            return status_set(JG_ERR_CANCELLED, "compiling %s was cancelled: the context is being closed", r->name);
         if (outcome != HELPER_LOST) return do_without(c, outcome, r, why, out);
         atomic_fetch_add(&c->helpers_lost, 1);
         journal_log(c->log, JG_LOG_WARNING, "%s: the compile helper %s%s", r->name, why, tried < TRIES ? "; it is tried once more" : "");
     }
-    return status_set(JG_ERR_HELPER, "compiling %s: the compile helper %s, at the second try too; this process does not try again", r->name, why);
+    return status_set(JG_ERR_HELPER, "compiling %s: the compile helper %s, at the second try too; this process does not try again",
+                      r->name, why);
 }
 
 jg_status compile_here(compiler *c, const kernel_spec *spec, image *out)

@@ -189,7 +189,8 @@ static channel_end listen_to(const channel *c, answer *a)
 static void tell_exit(const helper_exit *e, char *why, size_t size)
 {
     if (!e->known) snprintf(why, size, "has ended in the middle, and the host process has taken its exit status");
-    else if (e->signal) snprintf(why, size, "was killed by signal %d%s", e->signal, e->signal == SIGKILL ? " (by the system, if memory ran out)" : "");
+    else if (e->signal == SIGKILL) snprintf(why, size, "was killed by signal 9 (by the system, if memory ran out)");
+    else if (e->signal) snprintf(why, size, "was killed by signal %d", e->signal);
     else snprintf(why, size, "has ended in the middle with exit status %d", e->code);
 }
 

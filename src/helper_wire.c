@@ -40,8 +40,9 @@ static int is_within(uint64_t bytes, uint64_t least, uint64_t most)
 
 int wire_is_request(const wire_request *r)
 {
-    return memcmp(r->magic, WIRE_REQUEST_MAGIC, sizeof r->magic) == 0 && r->arch > 0 && is_within(r->nvrtc_path_bytes, 1, WIRE_MAX_TEXT_BYTES) &&
-           is_within(r->name_bytes, 1, WIRE_MAX_TEXT_BYTES) && is_within(r->source_bytes, 1, WIRE_MAX_SOURCE_BYTES);
+    return memcmp(r->magic, WIRE_REQUEST_MAGIC, sizeof r->magic) == 0 && r->arch > 0 &&
+           is_within(r->nvrtc_path_bytes, 1, WIRE_MAX_TEXT_BYTES) && is_within(r->name_bytes, 1, WIRE_MAX_TEXT_BYTES) &&
+           is_within(r->source_bytes, 1, WIRE_MAX_SOURCE_BYTES);
 }
 
 /* The other statuses are not for a helper to give: a host would do the wrong thing about them. */

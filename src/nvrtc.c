@@ -41,6 +41,7 @@ typedef nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void *, void *), 
 struct nvrtc {
     void *handle;
     int number;
+    int needs_no_warm_up;
     atomic_int cancelled;
     set_flow_callback set_flow; /* null in older libraries */
 #define MEMBER(name, symbol, result, parameters) result(*name) parameters;
@@ -164,6 +165,11 @@ jg_status nvrtc_open(const char *path, nvrtc **out)
     return o.status;
 }
 
+void nvrtc_never_exits(nvrtc *lib)
+{
+    lib->needs_no_warm_up = 1;
+}
+
 void nvrtc_cancel(nvrtc *lib)
 {
     atomic_store(&lib->cancelled, 1);
@@ -263,7 +269,7 @@ static void warm_up(nvrtc *lib, int arch)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static _Atomic(void *) warm; /* the library that was used last */
-    if (atomic_load(&warm) == lib->handle) return;
+    if (lib->needs_no_warm_up || atomic_load(&warm) == lib->handle) return;
     pthread_mutex_lock(&lock);
     if (atomic_load(&warm) != lib->handle) {
         first_use f = {.lib = lib, .arch = arch};

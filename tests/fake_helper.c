@@ -118,6 +118,7 @@ static void greet(void)
     if (is("other")) snprintf(greeting.build, sizeof greeting.build, "9.9.9 build 1");
     transmit(&greeting, sizeof greeting);
     if (is("deaf")) hang();
+    if (is("leaves")) nap(50), _exit(8);
 }
 
 int main(void)

@@ -87,7 +87,10 @@ static nvrtcResult compile(nvrtcProgram program)
 
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
 {
-    if (!program->kernel[0]) return NVRTC_SUCCESS; /* what the library does to warm NVRTC up is not its users' */
+    if (!program->kernel[0]) { /* what the library does to warm NVRTC up is not its users' */
+        atomic_fetch_add(&fake_nvrtc_controls.warm_ups, 1);
+        return NVRTC_SUCCESS;
+    }
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     char *const text = fake_nvrtc_controls.options;

@@ -20,6 +20,7 @@ typedef struct fake_nvrtc {
     atomic_int holds;      /* nonzero: compiles do not end */
     atomic_int is_deaf;    /* nonzero: no flow callback, as before NVRTC 12.9 */
     atomic_int version;    /* 12080 for 12.8; 0: 99.9 */
+    atomic_int warm_ups;   /* compiles of nothing that make exit() safe */
     char options[512];     /* of the last compile of a kernel, a blank behind each; for a test that compiles on one thread */
 } fake_nvrtc;
 
@@ -48,6 +49,7 @@ static inline fake_nvrtc *fake_nvrtc_open(void)
     atomic_store(&fake->holds, 0);
     atomic_store(&fake->is_deaf, 0);
     atomic_store(&fake->version, 0);
+    atomic_store(&fake->warm_ups, 0);
     return fake;
 }
 

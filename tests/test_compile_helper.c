@@ -46,7 +46,8 @@ static void assert_compiles(int here, int there)
 static void the_mode_decides(void **state)
 {
     (void)state;
-    static const struct { jg_helper mode; int here, there; } rows[] = {{JG_HELPER_AUTO, 0, 1}, {JG_HELPER_THREAD, 1, 0}, {JG_HELPER_PROCESS, 0, 1}};
+    static const struct { jg_helper mode; int here, there; } rows[] = {
+        {JG_HELPER_AUTO, 0, 1}, {JG_HELPER_THREAD, 1, 0}, {JG_HELPER_PROCESS, 0, 1}};
     for (int i = 0; i < 3; i++) {
         atomic_store(&nvrtc_double->accepts, 1);
         atomic_store(&nvrtc_double->compiles, 0);
@@ -208,10 +209,12 @@ typedef struct useless {
     const char *path, *word, *why;
 } useless;
 
-static const useless all_useless[] = {{"/nonexistent/jitgemm-compile", "ok", "/nonexistent/jitgemm-compile cannot be started: No such file"},
-                                      {"/bin/false", "ok", "ends at once, with exit status 1"},
-                                      {NULL, "stranger", "is no jitgemm-compile"},
-                                      {NULL, "other", "another version"}};
+static const useless all_useless[] = {
+    {"/nonexistent/jitgemm-compile", "ok", "/nonexistent/jitgemm-compile cannot be started: No such file"},
+    {"/bin/false", "ok", "ends at once, with exit status 1"},
+    {NULL, "stranger", "is no jitgemm-compile"},
+    {NULL, "other", "another version"},
+};
 
 static void without_a_helper_auto_takes_the_thread(void **state)
 {

@@ -2,6 +2,7 @@
 #include "helper.h"
 
 #include "helper_fixture.h"
+#include "helper_process.h"
 #include "status.h"
 
 #include <pthread.h>
@@ -121,23 +122,23 @@ static void time_runs_out_wherever_it_hangs(void **state)
     }
 }
 
-/* More than a socket holds. */
-static void a_deaf_helper_is_not_waited_for_in_sending(void **state)
+/* More than a socket holds: one does not read it, one leaves in the middle (which is no SIGPIPE for the host), one gets it all. */
+static void what_goes_wrong_while_a_request_is_sent(void **state)
 {
     (void)state;
     static char source[3 << 20];
+    static const char *const why[] = {"no answer in 0.3 s", "with exit status 8", "nonsense"}; /* the answer, the source, is no error text */
     memset(source, 'x', sizeof source - 1);
-    fake_helper_does(folder, "deaf,asked");
-    helper *h = helper_create(fake_helper_path(), 300);
+    fake_helper_does(folder, "deaf,leaves,asked");
     const helper_job job = {NULL, "kernel", source, 87, 0};
-    attempt a = {.status = JG_OK};
-    assert_int_equal(helper_compile(h, &job, &cancelled, &a.status, &a.img, a.why, sizeof a.why), HELPER_LOST);
-    helper_destroy(h);
-    h = helper_create(fake_helper_path(), 30e3); /* and one that listens gets it all */
-    assert_int_equal(helper_compile(h, &job, &cancelled, &a.status, &a.img, a.why, sizeof a.why), HELPER_LOST);
-    assert_says(a.why, "nonsense"); /* its answer, the source, is no error text */
-    helper_destroy(h);
-    assert_no_children();
+    for (int i = 0; i < 3; i++) {
+        helper *h = helper_create(fake_helper_path(), i ? 30e3 : 300);
+        attempt a = {.status = JG_OK};
+        assert_int_equal(helper_compile(h, &job, &cancelled, &a.status, &a.img, a.why, sizeof a.why), HELPER_LOST);
+        assert_says(a.why, why[i]);
+        helper_destroy(h);
+        assert_no_children();
+    }
 }
 
 /* --- what cannot be used --- */
@@ -258,6 +259,48 @@ static void helpers_get_the_environment_of_the_start(void **state)
     image_free(&a.img);
     helper_destroy(h);
     unsetenv("FAKE_HELPER_MARK");
+}
+
+static void what_it_got(char text[4096])
+{
+    fake_helper_does(folder, "state");
+    helper *h = helper_create(fake_helper_path(), 30e3);
+    attempt a = compile_with(h, "kernel");
+    assert_int_equal(a.outcome, HELPER_ANSWERED);
+    snprintf(text, 4096, "%s", a.img.ptx);
+    image_free(&a.img);
+    helper_destroy(h);
+}
+
+/* Otherwise a helper would not see that its host has gone as long as a later one runs. */
+static void channels_of_others_are_not_passed_on(void **state)
+{
+    (void)state;
+    char alone[4096], beside[4096];
+    helper_process other;
+    what_it_got(alone);
+    assert_says(alone, "fd 2\n");
+    fake_helper_does(folder, "hang");
+    assert_int_equal(helper_process_start(fake_helper_path(), environ, &other), 0);
+    what_it_got(beside);
+    helper_process_end(&other);
+    assert_string_equal(beside, alone);
+}
+
+/* The worker's idle priority is its helpers' too. */
+static int be_nice(void *user)
+{
+    char text[4096];
+    (void)user;
+    if (setpriority(PRIO_PROCESS, 0, 7) != 0) return 1;
+    what_it_got(text);
+    return strstr(text, "\nnice 7\n") ? 0 : 2;
+}
+
+static void priority_is_the_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(scratch_child(be_nice, NULL, 0), 0);
 }
 
 static volatile sig_atomic_t children_ended, alarms;
@@ -404,12 +447,14 @@ int main(void)
         cmocka_unit_test(nvrtcs_own_failures_come_back),
         cmocka_unit_test(lost_helpers_are_told_apart),
         cmocka_unit_test(time_runs_out_wherever_it_hangs),
-        cmocka_unit_test(a_deaf_helper_is_not_waited_for_in_sending),
+        cmocka_unit_test(what_goes_wrong_while_a_request_is_sent),
         cmocka_unit_test(programs_that_are_no_helper),
         cmocka_unit_test(too_long_a_path_is_not_sent),
         cmocka_unit_test(exhausted_limits_pass),
         cmocka_unit_test(cancelling_kills_at_once),
         cmocka_unit_test(helpers_get_the_environment_of_the_start),
+        cmocka_unit_test(channels_of_others_are_not_passed_on),
+        cmocka_unit_test(priority_is_the_threads),
         cmocka_unit_test(any_handling_of_sigchld_will_do),
         cmocka_unit_test(a_storm_of_signals_does_no_harm),
         cmocka_unit_test(standard_files_may_be_closed),

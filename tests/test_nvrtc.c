@@ -106,6 +106,25 @@ static void test_its_own_cache_is_off(void **state)
     lib = real;
 }
 
+/* The short compile that makes exit() safe: once a process, and not in one that never calls exit(). */
+static void test_warming_up_is_for_those_who_exit(void **state)
+{
+    (void)state;
+    nvrtc *const real = lib;
+    fake_nvrtc *fake = fake_nvrtc_open();
+    atomic_store(&fake->accepts, 1);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(nvrtc_open(fake_nvrtc_path(), &lib), JG_OK);
+        if (round == 0) nvrtc_never_exits(lib);
+        job j = compile("#define JG_KERNEL k\n", 87);
+        assert_int_equal(j.status, JG_OK);
+        assert_int_equal(atomic_load(&fake->warm_ups), round > 0);
+        image_free(&j.out);
+        nvrtc_close(lib);
+    }
+    lib = real;
+}
+
 static void test_libraries_that_are_none(void **state)
 {
     (void)state;
@@ -138,7 +157,8 @@ int main(void)
         cmocka_unit_test(test_cubin_and_ptx),
         cmocka_unit_test(test_contraction_is_off),
         cmocka_unit_test(test_errors_carry_the_log),
-        cmocka_unit_test(test_its_own_cache_is_off), cmocka_unit_test(test_libraries_that_are_none),
+        cmocka_unit_test(test_warming_up_is_for_those_who_exit), cmocka_unit_test(test_its_own_cache_is_off),
+        cmocka_unit_test(test_libraries_that_are_none),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -147,8 +147,9 @@ static jg_status compile(const job *j, image *out)
 {
     nvrtc *lib;
     jg_status status = nvrtc_open(*j->nvrtc_path ? j->nvrtc_path : NULL, &lib);
-    if (status == JG_OK) status = nvrtc_compile(lib, j->source, j->name, j->request.arch, j->request.line_info, out);
-    return status;
+    if (status != JG_OK) return status;
+    nvrtc_never_exits(lib);
+    return nvrtc_compile(lib, j->source, j->name, j->request.arch, j->request.line_info, out);
 }
 
 /* The process ends as soon as this has answered, without the exit handlers of NVRTC. */
