@@ -8,7 +8,7 @@ static void usage_errors(void **state)
 {
     (void)state;
     static const struct { const char *arguments, *message; } rows[] = {
-        {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory or all; see --help"},
+        {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory, planner or all; see --help"},
         {"--json", "what? A suite"},
         {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, tiny, compile, memory, first-call, dispatch, "
                        "cold-start, plans or all, or --list FILE"},

@@ -33,7 +33,7 @@ step() {
     began=$(now)
     "$@" >"$OUT/$name.txt" 2>"$OUT/$name.err"; status=$?
     awk -v ms=$(($(now) - began)) 'BEGIN {printf "%.1f\n", ms / 1000}' >"$work/$name.s"
-    case $name in bench-*) ;; *) tail -n 60 "$OUT/$name.txt" ;; esac
+    case $name in bench-*) ;; again) tail -n 16 "$OUT/$name.txt" ;; *) tail -n 60 "$OUT/$name.txt" ;; esac
     [ $status -eq 0 ] && return
     echo "exit status $status"
     tail -n 5 "$OUT/$name.err"

@@ -46,16 +46,18 @@ static void print_suite(const planner_block *b, size_t first, size_t end, const 
     print_figures(sum);
 }
 
-static void print_one(const planner_record *r)
+static void print_one(const planner_block *b, const planner_record *r)
 {
+    const int decimals = b->software ? 0 : 2;
     char best[64], chosen[64];
     kernel_tile(r->kernel, best, sizeof best);
     kernel_tile(r->planned, chosen, sizeof chosen);
-    printf("  %-*s%8.2f%12.2f  %-*s%12.2f  %s\n", NAME_WIDTH, r->problem, planner_loss(r), r->us, TILE_WIDTH, best, r->planned_us, chosen);
+    printf("  %-*s%8.2f%12.*f  %-*s%12.*f  %s\n", NAME_WIDTH, r->problem, planner_loss(r), decimals, r->us, TILE_WIDTH, best, decimals,
+           r->planned_us, chosen);
     if (*r->reason) printf("      %s\n", r->reason);
     if (*r->runner_up && r->runner_up_us > 0) {
         kernel_tile(r->runner_up, best, sizeof best);
-        printf("      second: %s, %.2f\n", best, r->runner_up_us);
+        printf("      second: %s, %.*f\n", best, decimals, r->runner_up_us);
     }
 }
 
@@ -68,18 +70,19 @@ static void print_worst(const planner_block *b, size_t first, size_t end)
     snprintf(heading, sizeof heading, "%.100s, worst", b->groups[first].suite);
     printf("\n  %-*s%8s%12s  %-*s%12s  %s\n", NAME_WIDTH, heading, "loss", b->software ? "instr." : "us", TILE_WIDTH, "recorded",
            b->software ? "instr." : "us", "the model's choice");
-    for (size_t i = 0; i < count; i++) print_one(worst[i]);
+    for (size_t i = 0; i < count; i++) print_one(b, worst[i]);
 }
 
-/* What is not recorded, and how to change that. */
+/* What nothing is recorded of, whole suites by their names alone; and how to change that. */
 static void print_left(const planner_block *b)
 {
-    size_t groups = 0;
-    for (size_t g = 0; g < b->count; g++) {
-        if (b->groups[g].sum.recorded) continue;
-        printf("%s%s %s", groups++ ? ", " : "\nNothing recorded: ", b->groups[g].list, b->groups[g].type);
+    const char *before = "\nNothing recorded: ";
+    for (size_t first = 0, end; first < b->count; first = end) {
+        const planner_sum sum = planner_suite(b, first, &end);
+        if (!sum.recorded) printf("%s%s", before, b->groups[first].suite), before = ", ";
+        for (size_t g = first; g < end && sum.recorded; g++)
+            if (!b->groups[g].sum.recorded) printf("%s%s %s", before, b->groups[g].list, b->groups[g].type), before = ", ";
     }
-    if (groups) printf(".");
     if (b->sum.recorded == b->sum.problems) return;
     printf("\n%zu of %zu sizes have no recorded plan; jitgemm-prewarm --tune records them, e.g. with --suite or --list, on the device.\n",
            b->sum.problems - b->sum.recorded, b->sum.problems);

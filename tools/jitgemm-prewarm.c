@@ -21,6 +21,8 @@
 #include "progress.h"
 #include "tune_run.h"
 
+#define HURRIED_HELPER_MS 15e3 /* within a time budget, a compile helper that takes longer counts as hung */
+
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
 /* Everything one run of the tool holds. */
@@ -108,6 +110,7 @@ static jg_status open_context(prewarm_run *run, int arch, const char *cache_path
         .device = arch ? JG_DEVICE_CPU : JG_DEVICE_CUDA, .arch = arch, .sm_count = args->sm_count,
         .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .cache_path = cache_path, .factory_path = arch || args->seal ? "" : NULL, .nvrtc_path = args->nvrtc_path,
+        .helper_timeout_ms = args->budget_ms > 0 ? HURRIED_HELPER_MS : 0,
         .log = on_log, .log_user = run, .log_level = args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};
     jg_status status = jg_open(&options, context);
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
