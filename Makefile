@@ -37,7 +37,8 @@ TOOL_SRC  := $(wildcard tools/*.c)
 # The compile helper is for the library to start, not for the PATH.
 HELPER    := $(BUILD)/libexec/jitgemm/jitgemm-compile
 TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out tools/jitgemm-compile.c,$(wildcard tools/jitgemm-*.c)))
-TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tools/jitgemm-*.c tools/bench_*.c),$(TOOL_SRC)))
+TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard $(addprefix tools/,jitgemm-*.c bench_*.c prewarm_*.c tune_*.c)),$(TOOL_SRC)))
+PREWARM_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/prewarm_*.c tools/tune_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
@@ -52,7 +53,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bench bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples deps demo demo-program test test-gpu bench tune bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -128,7 +129,7 @@ $(BUILD)/bin/jitgemm-%: $(BUILD)/obj/tools/jitgemm-%.o $(TOOL_OBJ) $(STATIC)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
 
-# It times the driver too, through the library's own table of calls, so it links the library's objects.
+# It times the driver too, through the library's own table of calls, so it links the library's objects; so does tuning.
 $(BUILD)/bin/jitgemm-bench: $(BUILD)/obj/tools/jitgemm-bench.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
@@ -145,6 +146,11 @@ HELPER_SRC := $(wildcard src/nvrtc*.[ch] src/helper*.[ch]) tools/jitgemm-compile
 $(BUILD)/obj/src/helper_wire.o: $(HELPER_SRC)
 $(BUILD)/obj/src/helper_wire.o: CPPFLAGS += -DJG_HELPER_DIGEST='"$(shell cat $(HELPER_SRC) | cksum | cut -d' ' -f1)"'
 
+$(BUILD)/bin/jitgemm-prewarm: $(BUILD)/obj/tools/jitgemm-prewarm.o $(PREWARM_OBJ) $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcjson $(LDLIBS)
+
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
@@ -160,6 +166,12 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB_OBJ) $(TEST_OBJ) $(BUILD)/obj/too
 
 # These see the parts of jitgemm-bench, and some load its kernels into the software GPU.
 $(BUILD)/tests/test_bench_%: $(BUILD)/obj/tests/test_bench_%.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ) $(TEST_OBJ)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
+
+# These see the parts of jitgemm-prewarm that tune, which measure with those of jitgemm-bench.
+$(BUILD)/tests/test_tune_%: $(BUILD)/obj/tests/test_tune_%.o $(PREWARM_OBJ) $(BENCH_OBJ) $(TOOL_OBJ) $(LIB_OBJ) $(TEST_OBJ)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
@@ -215,6 +227,7 @@ $(BUILD)/tests/libguard_nvrtc.so: $(BUILD)/obj/tests/guard_nvrtc.o
 # Opened at run time: nothing has to be linked again, but a double that is older than the library would judge it wrongly.
 DOUBLES := $(addprefix $(BUILD)/tests/lib,fake_cuda.so fake_nvrtc.so fake_cublas.so fake_cublas_old.so fake_nvml.so fake_nvml_old.so guard_nvrtc.so) $(BUILD)/tests/fake_helper $(HELPER)
 $(TESTS): | $(DOUBLES)
+$(BUILD)/tests/gpu_helper $(BUILD)/tests/test_cli_bench_memory: | $(HELPER)
 $(BUILD)/tests/test_counters_operands: $(BUILD)/obj/tools/counters_operands.o
 $(BUILD)/tests/test_never_wait: $(BUILD)/obj/tests/guard.o
 $(BUILD)/tests/test_never_wait: LDFLAGS += -rdynamic
@@ -226,8 +239,9 @@ $(BUILD)/tests/test_bench_green: LDFLAGS += -rdynamic
 
 ## deps         install what building and testing need (apt-get, as root), or say how
 DEPS := gcc make pkg-config libsqlite3-dev libxxhash-dev uthash-dev libcmocka-dev libcjson-dev
-# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench.
-CI_DEPS := $(if $(CI),chromium fonts-dejavu-core)
+# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench, and
+# systemd-analyze, which looks at the unit.
+CI_DEPS := $(if $(CI),chromium fonts-dejavu-core systemd)
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -z "$$missing" ]; then :; \
@@ -250,7 +264,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
 TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' JITGEMM_HELPER=''
 
-GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles)
+GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)
 
 # The numeric tests on the software GPU: all of them as an AGX Orin, a part as other chips. JG_TEST_STRIDE=N: every N-th problem.
 SWGPU_TESTS := $(foreach chip,orin-agx:6 h200:30 t4:60,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_BLOCKS=8 JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
@@ -259,7 +273,7 @@ SWGPU_TESTS := $(foreach chip,orin-agx:6 h200:30 t4:60,"JITGEMM_DRIVER=swgpu JIT
 # The breadth tests: all rows on the cpu device; on the software GPU, whose kernels have to be compiled, the first quarter of them, which
 # has most pairs, and fewer as other chips.
 SWGPU_TESTS += "JG_TEST_CPU=1 $(BUILD)/tests/gpu_breadth"
-SWGPU_TESTS += $(foreach test,grouped limits rules special math,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
+SWGPU_TESTS += $(foreach test,grouped limits rules special math helper,"JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_$(test)")
 SWGPU_TESTS += "JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),3) JITGEMM_SWGPU_DEVICE=orin-agx $(BUILD)/tests/gpu_tiles"
 SWGPU_TESTS += $(foreach chip,orin-agx:4 h200:14 t4:28,"JITGEMM_DRIVER=swgpu JG_TEST_STRIDE=$(or $(JG_TEST_STRIDE),$(word 2,$(subst :, ,$(chip)))) \
   JITGEMM_SWGPU_DEVICE=$(word 1,$(subst :, ,$(chip))) $(BUILD)/tests/gpu_breadth")
@@ -293,6 +307,11 @@ tsan: deps
 bench: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/fill_cache
 	@BUILD=$(BUILD) sh tests/bench.sh
+
+## tune         tuning within a minute and what it gains, compile helpers' memory, and killed ones, on this machine's GPU; OUT=build/tune, QUICK=1
+tune: deps
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_helper
+	@BUILD=$(BUILD) sh tests/tune.sh
 
 ## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
 bench-swgpu: deps
@@ -334,7 +353,8 @@ factory: tools
 	$(BUILD)/bin/jitgemm-cache seal "$$new" >/dev/null && chmod 644 "$$new" && mv -f "$$new" "$(FACTORY)" && \
 	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
 
-## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit, factory.db if made
+## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit and
+##              examples for it, factory.db if made
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
@@ -346,7 +366,7 @@ install: all
 	install -m 755 $(TOOLS) "$(D)/bin/"
 	install -d "$(D)/libexec/jitgemm" && install -m 755 $(HELPER) "$(D)/libexec/jitgemm/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
-	install -m 644 tools/sizes-default.txt "$(D)/share/jitgemm/"
+	install -m 644 tools/sizes-default.txt tools/jitgemm.default $(wildcard tools/*.conf) "$(D)/share/jitgemm/"
 	@if [ -f "$(FACTORY)" ]; then set -e; \
 	  if [ -n "$$(find templates -newer "$(FACTORY)" -name '*.cu*')" ]; then echo "jitgemm: $(FACTORY) is older than the templates; make factory makes it anew"; fi; \
 	  echo 'install -m 644 $(FACTORY) "$(D)/share/jitgemm/factory.db"'; \

@@ -129,6 +129,9 @@ typedef struct store_miss {
  * to list in it then. A damaged row is passed over by the other calls, and made good by adding to it. */
 store_status store_add_misses(store *s, const store_miss *misses, size_t count);
 
+/* Gives a miss that is there another label and record, and counts nothing; one that is not there stays away. */
+store_status store_renew_miss(store *s, const store_miss *miss);
+
 /* Visits the misses, most counted first, those of one target or of all (null), until visit returns nonzero. visit must not use
  * the store. */
 store_status store_list_misses(store *s, const char *target, int (*visit)(void *user, const store_miss *miss), void *user);
@@ -139,12 +142,43 @@ store_status store_get_gain(store *s, const void *key, size_t key_bytes, const c
 /* *removed may be null. */
 store_status store_clear_misses(store *s, size_t *removed);
 
+/* --- choices: what was decided for a key at a place, and on what grounds ----------------------------------------------- */
+
+#define STORE_MAX_CHOICES 4096 /* kept, of all places together; the oldest go first. Outside the cap on bytes */
+
+typedef struct store_choice {
+    const void *key;         /* what it was decided for, for the caller to understand */
+    size_t key_bytes;
+    const char *place;       /* where it holds */
+    const char *label;       /* readable */
+    const void *value;       /* what was decided */
+    size_t value_bytes;
+    const void *details;     /* and why */
+    size_t details_bytes;
+    uint64_t record;         /* id of the record that goes with it */
+    /* Filled in by the store when listing: */
+    int64_t created;         /* Unix seconds */
+    int cached;              /* there is a record with that id */
+} store_choice;
+
+/* Writes a choice, in the place of one with the same key and place. STORE_IO also where a file of an older format could not be
+ * brought to the present one when it was opened; there is nothing to list in it then. Damaged rows are passed over by the other
+ * calls, and made good by writing them anew. */
+store_status store_put_choice(store *s, const store_choice *choice);
+
+/* Visits the choices, until visit returns nonzero: those of one place from the oldest to the latest, or all (null) by place and then
+ * by label. visit must not use the store. */
+store_status store_list_choices(store *s, const char *place, int (*visit)(void *user, const store_choice *choice), void *user);
+
+/* *removed may be null. */
+store_status store_clear_choices(store *s, size_t *removed);
+
 /* Makes the file complete in itself: no -wal, no journal mode that needs side files, no free pages. For a file that is to be
  * read from a read-only place (STORE_IMMUTABLE). STORE_IO if another connection has it open. The next store_open for writing
  * undoes the journal mode, which does no harm once that is closed. */
 store_status store_seal(store *s);
 
-/* Removes all records and misses and gives the space back to the file system; where other processes are reading, when the last of
+/* Removes all records, misses and choices and gives the space back to the file system; where other processes are reading, when the last of
  * them closes. A store found damaged is made anew in place. *removed (may be null): how many records, as far as known. */
 store_status store_clear(store *s, size_t *removed);
 

@@ -93,7 +93,7 @@ static store_status add_all(store *s, const store_miss *misses, size_t count)
 static store_status begin_change(store *s)
 {
     store_status status = store_check_writable(s);
-    if (status == STORE_OK && s->version < STORE_SCHEMA_VERSION)
+    if (status == STORE_OK && s->version < STORE_MISSES_VERSION)
         status = store_fail(s, STORE_IO, "has no list of misses: it is of an older format and could not be changed");
     return status == STORE_OK ? store_sql_begin(s) : status;
 }
@@ -105,6 +105,22 @@ store_status store_add_misses(store *s, const store_miss *misses, size_t count)
     if (status != STORE_OK) return status;
     status = begin_change(s);
     if (status == STORE_OK) status = store_sql_end(s, add_all(s, misses, count));
+    return store_leave(s, status);
+}
+
+store_status store_renew_miss(store *s, const store_miss *miss)
+{
+    store_status status = store_enter(s);
+    if (status != STORE_OK) return status;
+    status = begin_change(s);
+    if (status == STORE_OK) {
+        sqlite3_stmt *renew = s->statements[SQL_RENEW_MISS];
+        bind_who(renew, miss->key, miss->key_bytes, miss->target);
+        sqlite3_bind_text(renew, 3, miss->label, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(renew, 4, (sqlite3_int64)miss->record);
+        sqlite3_bind_int64(renew, 5, (sqlite3_int64)checksum_of(miss));
+        status = store_sql_end(s, store_sql_finish(s, renew, "write a miss"));
+    }
     return store_leave(s, status);
 }
 

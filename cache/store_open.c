@@ -5,6 +5,7 @@
 #include "cache/store_path.h"
 #include "cache/store_sql.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,17 @@ static store_status open_immutable(store *s)
     return store_sql_prepare(s);
 }
 
+/* Whether opening failed for want of the side files that WAL needs, in which case the file can still be read as it is: without a
+ * -wal, or with an empty one, nobody is using it for writing, and all of its content is in it. So it is where the folder is
+ * read-only, and where the disk is full: then there is no room for a -shm, which anybody who uses the file would have made. */
+static int lacks_side_files(store *s)
+{
+    const int code = sqlite3_errcode(s->db) & 0xff, system_code = sqlite3_system_errno(s->db);
+    s->disk_full = code == SQLITE_FULL || (code == SQLITE_IOERR && (system_code == ENOSPC || system_code == EDQUOT));
+    if (s->disk_full) return store_path_bytes(s->path, "") > 0;
+    return (code == SQLITE_CANTOPEN || code == SQLITE_READONLY) && !store_path_exists(s->path, "-wal");
+}
+
 static store_status open_connection(store *s, unsigned flags)
 {
     if (flags & STORE_IMMUTABLE) return open_immutable(s);
@@ -123,13 +135,7 @@ static store_status open_connection(store *s, unsigned flags)
     if (status != STORE_OK) return status;
     if (!s->read_only) status = store_sql_create(s);
     if (status == STORE_OK) status = store_sql_prepare(s);
-    if (status == STORE_IO && !store_path_exists(s->path, "-wal")) {
-        /* The last resort for a file whose folder is read-only: SQLite cannot make the -shm there that WAL needs. Without a
-         * -wal nobody is using the file for writing, and all of its content is in it. */
-        int code = sqlite3_errcode(s->db) & 0xff;
-        if (code == SQLITE_CANTOPEN || code == SQLITE_READONLY) return open_immutable(s);
-    }
-    return status;
+    return status == STORE_IO && lacks_side_files(s) ? open_immutable(s) : status;
 }
 
 store_status store_open(const char *path, unsigned flags, uint64_t max_bytes, store **out, char *error, size_t error_size)

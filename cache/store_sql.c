@@ -16,7 +16,14 @@
     " record INTEGER NOT NULL, count INTEGER NOT NULL, gain REAL NOT NULL, used INTEGER NOT NULL,"                    \
     " turn INTEGER NOT NULL, checksum INTEGER NOT NULL, UNIQUE(key, target));"                                        \
     "CREATE INDEX misses_by_count ON misses(count, turn);"                                                            \
-    "CREATE INDEX usage_by_turn ON usage(turn);"                                                                      \
+    "CREATE INDEX usage_by_turn ON usage(turn);"
+
+/* What version 3 added to version 2. */
+#define THIRD_VERSION                                                                                               \
+    "CREATE TABLE choices(choice INTEGER PRIMARY KEY, place TEXT NOT NULL, key BLOB NOT NULL, label TEXT NOT NULL,"   \
+    " record INTEGER NOT NULL, created INTEGER NOT NULL, turn INTEGER NOT NULL, checksum INTEGER NOT NULL,"           \
+    " value BLOB NOT NULL, details BLOB NOT NULL, UNIQUE(place, key));"                                               \
+    "CREATE INDEX choices_by_turn ON choices(turn);"                                                                  \
     "PRAGMA user_version=" STRING_OF(STORE_SCHEMA_VERSION) ";"
 
 static const char schema[] =
@@ -31,7 +38,7 @@ static const char schema[] =
     "CREATE TABLE usage(entry INTEGER PRIMARY KEY, turn INTEGER NOT NULL, used INTEGER NOT NULL,"
     " uses INTEGER NOT NULL, bytes INTEGER NOT NULL);"
     "PRAGMA application_id=" STRING_OF(STORE_APPLICATION_ID) ";"
-    SECOND_VERSION;
+    SECOND_VERSION THIRD_VERSION;
 
 /* Columns 0 to 13 of every record row; the last three are 14 source, 15 binary, 16 portable (or their lengths). */
 #define HEAD_COLUMNS                                                                                  \
@@ -39,6 +46,9 @@ static const char schema[] =
     " r.target, r.label, r.provenance, r.defines, "
 #define ROWS " FROM records r LEFT JOIN usage u ON u.entry=r.entry LEFT JOIN sources s ON s.source=r.source "
 #define FULL_ROWS HEAD_COLUMNS "s.text, r.binary, r.portable" ROWS
+#define CHOICES                                                                  \
+    "SELECT place, key, label, record, created, turn, checksum, value, details," \
+    " EXISTS(SELECT 1 FROM records WHERE id=record) FROM choices "
 
 static const char *const texts[SQL_STATEMENTS] = {
     [SQL_FIND] = "SELECT r.entry, r.source, u.bytes, LENGTH(s.text)" ROWS "WHERE r.id=?1 AND r.key=?2",
@@ -71,12 +81,19 @@ static const char *const texts[SQL_STATEMENTS] = {
                      " count=MIN(count+excluded.count, 4611686018427387904),"
                      " gain=CASE WHEN excluded.gain>0 THEN excluded.gain ELSE gain END,"
                      " used=CASE WHEN excluded.count>0 THEN excluded.used ELSE used END, turn=excluded.turn",
+    [SQL_RENEW_MISS] = "UPDATE misses SET label=?3, record=?4, checksum=?5 WHERE key=?1 AND target=?2",
     [SQL_LIST_MISSES] = "SELECT key, target, label, record, count, gain, used, checksum,"
                         " EXISTS(SELECT 1 FROM records WHERE id=record) FROM misses"
                         " WHERE ?1 IS NULL OR target=?1 ORDER BY count DESC, turn DESC",
     [SQL_GAIN] = "SELECT gain FROM misses WHERE key=?1 AND target=?2",
     [SQL_SUM_MISSES] = "SELECT COUNT(*), IFNULL(MAX(turn),0) FROM misses",
     [SQL_TRIM_MISSES] = "DELETE FROM misses WHERE miss IN (SELECT miss FROM misses ORDER BY count, turn LIMIT ?1)",
+    [SQL_PUT_CHOICE] = "INSERT OR REPLACE INTO choices(place, key, label, record, created, turn, checksum, value, details)"
+                       " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+    [SQL_LIST_CHOICES] = CHOICES "ORDER BY place, label, turn",
+    [SQL_LIST_PLACE] = CHOICES "WHERE place=?1 ORDER BY turn",
+    [SQL_SUM_CHOICES] = "SELECT COUNT(*), IFNULL(MAX(turn),0) FROM choices",
+    [SQL_TRIM_CHOICES] = "DELETE FROM choices WHERE choice IN (SELECT choice FROM choices ORDER BY turn, choice LIMIT ?1)",
 };
 
 static _Thread_local char error_text[1024];
@@ -188,6 +205,12 @@ static int is_older(store *s)
     return version >= STORE_FIRST_VERSION && version < STORE_SCHEMA_VERSION;
 }
 
+static store_status add_newer_tables(store *s)
+{
+    const int is_first = read_number(s, "PRAGMA user_version") < STORE_MISSES_VERSION;
+    return store_sql_run(s, is_first ? SECOND_VERSION THIRD_VERSION : THIRD_VERSION, "add the newer tables");
+}
+
 store_status store_sql_check_version(const store *s, int64_t version)
 {
     if (version >= STORE_FIRST_VERSION && version <= STORE_SCHEMA_VERSION) return STORE_OK;
@@ -202,7 +225,7 @@ store_status store_sql_create(store *s)
         status = store_sql_begin(s);
         /* Another process may have done it between the two looks. */
         if (status == STORE_OK && is_new(s)) status = store_sql_run(s, schema, "create the tables");
-        else if (status == STORE_OK && is_older(s)) status = store_sql_run(s, SECOND_VERSION, "add the newer tables");
+        else if (status == STORE_OK && is_older(s)) status = add_newer_tables(s);
         status = store_sql_end(s, status);
         if (status == STORE_IO && is_older(s)) status = STORE_OK;
     }
@@ -219,7 +242,7 @@ store_status store_sql_prepare(store *s)
     store_status status = store_sql_check_version(s, version);
     if (status != STORE_OK) return status;
     s->version = (int)version;
-    int count = s->version < STORE_SCHEMA_VERSION ? SQL_OF_MISSES : SQL_STATEMENTS;
+    int count = s->version < STORE_MISSES_VERSION ? SQL_OF_MISSES : s->version < STORE_CHOICES_VERSION ? SQL_OF_CHOICES : SQL_STATEMENTS;
     for (int i = 0; i < count; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL) != SQLITE_OK)
             return store_sql_fail(s, "read the tables");

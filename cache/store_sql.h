@@ -9,8 +9,10 @@
  *            is a counter, not a time: the order of use must survive a board that boots in 1970
  *   misses   since version 2: what was asked for in vain, with counts; of a bounded number.
  *            The checksum is over what does not change as counts do: key, target, label and record
+ *   choices  since version 3: what was decided for a key at a place, and on what grounds; of a bounded number. Its `turn` is a
+ *            counter as that of usage
  * Version 2 also has indexes of usage by turn and of misses by count: what goes first, or is listed first, is found at once.
- * A file of version 1 is read as it is, and brought to version 2 when it is opened for writing.
+ * A file of an older version is read as it is, and brought to version 3 when it is opened for writing.
  * An id is not unique; (id, key) is, because every writer looks before it inserts, in one transaction. */
 #ifndef JG_CACHE_STORE_SQL_H
 #define JG_CACHE_STORE_SQL_H
@@ -23,8 +25,10 @@
 #include <sys/types.h>
 
 #define STORE_APPLICATION_ID 0x4a47454d /* "JGEM" */
-#define STORE_SCHEMA_VERSION 2
-#define STORE_FIRST_VERSION 1 /* the oldest that is read; it has no misses */
+#define STORE_SCHEMA_VERSION 3
+#define STORE_FIRST_VERSION 1   /* the oldest that is read; it has no misses */
+#define STORE_MISSES_VERSION 2  /* the first with misses */
+#define STORE_CHOICES_VERSION 3 /* the first with choices */
 #define STORE_BUSY_MS 2000
 #define STORE_HURRY_BUSY_MS 20 /* what is left to write is not worth a long wait at exit */
 
@@ -49,10 +53,17 @@ enum {
     SQL_HAS,
     SQL_OF_MISSES, /* from here on what a file of version 1 cannot do */
     SQL_ADD_MISS = SQL_OF_MISSES,
+    SQL_RENEW_MISS,
     SQL_LIST_MISSES,
     SQL_GAIN,
     SQL_SUM_MISSES,
     SQL_TRIM_MISSES,
+    SQL_OF_CHOICES, /* and from here on what one of version 2 cannot do */
+    SQL_PUT_CHOICE = SQL_OF_CHOICES,
+    SQL_LIST_CHOICES,
+    SQL_LIST_PLACE,
+    SQL_SUM_CHOICES,
+    SQL_TRIM_CHOICES,
     SQL_STATEMENTS
 };
 
@@ -79,6 +90,7 @@ struct store {
     int ready;     /* all of them are prepared, but for those that this version of the schema cannot have */
     int version;   /* of the file's schema */
     int read_only;
+    int disk_full;  /* which is why it is */
     atomic_int hurried;
     double busy_since; /* ms; since when the call under way has been waiting for another process */
     uint64_t max_bytes;
@@ -100,8 +112,8 @@ store_status store_sql_fail(const store *s, const char *doing);
 store_status store_sql_check_version(const store *s, int64_t version);
 
 /* Creates the schema if the file is still empty, or brings it to this version, in one transaction (a race with another
- * process is fine), and turns to WAL, which lets others read while one writes. A file of the first version that cannot be
- * changed just now, e.g. since the disk is full, stays as it is: it serves without misses. */
+ * process is fine), and turns to WAL, which lets others read while one writes. A file of an older version that cannot be
+ * changed just now, e.g. since the disk is full, stays as it is: it serves without what it lacks. */
 store_status store_sql_create(store *s);
 
 /* Reads the version and prepares every statement, which also proves that the tables are there. */
@@ -156,5 +168,8 @@ store_status store_read_row(store *s, sqlite3_stmt *row, store_record *record, i
 
 /* The same for a row of SQL_LIST_MISSES. Returns 0 if it is damaged. */
 int store_read_miss(sqlite3_stmt *row, store_miss *miss);
+
+/* The same for a row of SQL_LIST_CHOICES or SQL_LIST_PLACE. */
+int store_read_choice(sqlite3_stmt *row, store_choice *choice);
 
 #endif

@@ -1,4 +1,4 @@
-/* Verifying a whole store: the database's own structure, every record's and miss's checksum, and what refers to what.
+/* Verifying a whole store: the database's own structure, every record's, miss's and choice's checksum, and what refers to what.
  *
  * In: an open store. Out: one report a fault, and counts; nothing is changed. Apart from store.c since it is the only
  * call that reads everything, and only people ask for it. */
@@ -69,6 +69,21 @@ static void check_misses(store *s, findings *f)
     store_sql_reset(all);
 }
 
+static void check_choices(store *s, findings *f)
+{
+    int code;
+    store_choice choice;
+    sqlite3_stmt *all = s->statements[SQL_LIST_CHOICES];
+    if (!all) return; /* a file of an older version */
+    while ((code = sqlite3_step(all)) == SQLITE_ROW)
+        if (!store_read_choice(all, &choice)) found(f, 0, "a choice is damaged");
+    if (code != SQLITE_DONE) {
+        store_sql_fail(s, "read the choices");
+        found(f, 0, store_error(s));
+    }
+    store_sql_reset(all);
+}
+
 store_status store_verify(store *s, void (*report)(void *user, uint64_t id, const char *what), void *user,
                           size_t *good, size_t *bad)
 {
@@ -86,6 +101,7 @@ store_status store_verify(store *s, void (*report)(void *user, uint64_t id, cons
         check_query(s, queries[i], &f);
     check_records(s, &f);
     check_misses(s, &f);
+    check_choices(s, &f);
     if (good) *good = f.good;
     if (bad) *bad = f.bad;
     if (f.bad) status = store_fail(s, STORE_CORRUPT, "%zu faults found", f.bad);

@@ -83,7 +83,7 @@ static store_status apply_stamps(store *s, uint64_t *turn)
 store_status store_check_writable(store *s)
 {
     int moved = 0;
-    if (s->read_only) return store_fail(s, STORE_IO, "is open for reading only");
+    if (s->read_only) return store_fail(s, STORE_IO, s->disk_full ? "is open for reading only, as the disk is full" : "is open for reading only");
     if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
         return store_fail(s, STORE_IO, "was deleted or replaced while open; open it again");
     return STORE_OK;
@@ -282,8 +282,10 @@ static store_status remove_all(store *s, size_t *removed)
     s->sums.known = 0;
     if (status == STORE_OK)
         status = store_sql_run(s, "DELETE FROM records; DELETE FROM usage; DELETE FROM sources", "remove all records");
-    if (status == STORE_OK && s->version >= STORE_SCHEMA_VERSION)
+    if (status == STORE_OK && s->version >= STORE_MISSES_VERSION)
         status = store_sql_run(s, "DELETE FROM misses", "remove all misses");
+    if (status == STORE_OK && s->version >= STORE_CHOICES_VERSION)
+        status = store_sql_run(s, "DELETE FROM choices", "remove all choices");
     status = store_sql_end(s, status);
     if (status == STORE_OK) *removed = entries;
     return status == STORE_OK ? store_sql_run(s, "VACUUM", "give the space back") : status;

@@ -475,9 +475,9 @@ typedef struct jg_context jg_context;
  * none it retains device 0's primary context (and releases it in jg_close). `options` may be null.
  * A cache that cannot be used is reported once through the log hook and is no error: the context
  * then works from memory alone.
- * Blocks: about 10 ms, and 0.1 ms for each kernel it loads; for the first primary context in a process, as long as CUDA
- * needs besides. Loads the resident generic kernels and what prewarming asks for, as far as the cache and factory files have
- * them; compiles nothing: what they lack the worker makes.
+ * Blocks: about 10 ms, 0.1 ms for each kernel it loads, and 4 µs for each recorded plan that it reads; for the first primary
+ * context in a process, as long as CUDA needs besides. Loads the resident generic kernels and what prewarming asks for, as far as
+ * the cache and factory files have them; compiles nothing: what they lack the worker makes.
  * Errors: NULL, VALUE, ARCH, NOT_READY (compile = NEVER and a generic kernel is missing), NO_DRIVER and NO_DEVICE (device =
  * CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or device that is there but fails, also with device = AUTO), NO_MEMORY. */
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);
@@ -589,8 +589,8 @@ typedef struct jg_plan_details {
     double waves;                    /* blocks / (blocks_per_sm * SMs) */
     double compile_ms;               /* what compiling took, whenever that was; 0 if unknown */
     double estimate_clocks;          /* of the GPU, by the planner's model; only to compare plans of one problem; 0: no kernel */
-    int is_planned;                  /* the planner's model would choose it */
-    int is_tuned;                    /* chosen because it was measured to be the fastest: see jg_record_plan */
+    int is_planned;                  /* the planner's model chooses it, among those of its form */
+    int is_tuned;                    /* it is recorded as the fastest measured: see jg_record_plan */
 } jg_plan_details;
 
 /* Chooses the kernel of a problem, as jg_gemm's first call does, and pins it: it is not evicted while the plan lives. A plan
@@ -646,7 +646,8 @@ typedef struct jg_measured {
  * not met yet, and in every context opened later with this cache file, or with one that it is the factory file of, on a device of
  * the same place (jg_stats.place: architecture, multiprocessors and kind of memory). Elsewhere, and where the library no longer
  * has such a candidate, the planner's model decides. A problem with dynamic dimensions is recorded for all sizes between the same
- * powers of two. The plan may be of another context on the same place: its kernel is copied into this one's cache file from that
+ * powers of two. Alignments and forms are recorded apart; but a plan of another numeric class changes that of all of them, so that
+ * the problem goes on giving the same bits whatever the alignment and the form. The plan may be of another context on the same place: its kernel is copied into this one's cache file from that
  * one's, or made. A later record takes an earlier one's place; at most 4096 are kept, the oldest go first. Blocks for disk.
  * Thread-safe. Errors: NULL, VALUE (not a candidate's plan, of another place, us not above 0, or of another numeric class without
  * allow_new_bits, or of one that has no generic kernels), FILE (no cache file, or it cannot be written), and those of
@@ -754,7 +755,9 @@ typedef struct jg_prewarm_result {
 /* Makes sure that the kernels of the problems are in the cache file, and, on a CUDA device, loaded.
  * With count = 0, and neither from_misses nor types set, it takes the 16 common sizes: the squares 64, 128 ... 1024, in f16
  * and in f32. On the cpu device it compiles for options.arch, so a build host without a GPU can fill a cache.
- * Equal kernels are made once. `options` and `result` may be null. Blocks until done.
+ * Equal kernels are made once: generic ones first, since they serve every size, then those of the problems as they are listed, then
+ * those of misses, most counted first; so a callback that stops has the most of the time given. `options` and `result` may be null.
+ * Blocks until done.
  * A kernel that fails does not stop the others; the call then returns the first failure's status.
  * Errors: NULL, CANCELLED, NO_NVRTC, COMPILE, HELPER, ARCH, ... */
 JG_API jg_status jg_prewarm(jg_context *context, const jg_problem *problems, size_t count,
@@ -813,7 +816,8 @@ typedef struct jg_stats {
     uint64_t resident;          /* generic kernels that stay loaded */
     uint64_t tuned;             /* recorded plans for this place that were read, or recorded since (jg_record_plan) */
     uint64_t helpers_lost;      /* compile helpers that crashed, were killed, or ran out of time */
-    char place[64];             /* what recorded plans are valid for, e.g. "sm_90 132sm 6144bit"; "" on the cpu device */
+    char place[64];             /* what recorded plans are valid for, e.g. "sm_90 132sm 6144bit dedicated": architecture, multiprocessors,
+                                 * the memory's bus, and whose it is (or "software"), "unknown"; "" on the cpu device */
     char path[512];             /* of the cache file; "" if memory only */
     char factory[512];          /* of the factory file; "" if none */
 } jg_stats;
@@ -891,7 +895,7 @@ JG_API jg_status jg_cache_clear_misses(jg_cache *cache, size_t *removed);
 /* A plan that was measured to be the fastest of its problem's candidates (jg_record_plan). */
 typedef struct jg_cache_plan {
     const char *problem;      /* text form */
-    const char *place;        /* what it is valid for, e.g. "sm_90 132sm 6144bit" */
+    const char *place;        /* where it is valid: see jg_stats.place */
     const char *kernel;       /* kernel name */
     jg_measured measured;     /* as recorded; its texts are "" where unknown */
     int64_t created;          /* seconds since 1970, UTC */

@@ -45,13 +45,16 @@ static jg_status open_parts(jg_context *c)
 {
     RETURN_IF_ERROR(device_open(&c->options, options_driver_path(c->options.driver_path), &c->device));
     c->images = images_open(&c->options, options_line_info() || context_is_software(c));
+    c->tuned = tuned_create();
     c->problems = lru_create(CONTEXT_MAX_PROBLEMS, 0, CONTEXT_PROBLEM_PARTS);
     c->kernels = lru_create(c->options.memory_max_kernels, c->options.memory_max_bytes, 1);
-    if (!c->images || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
+    if (!c->images || !c->tuned || !c->problems || !c->kernels) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
     context_log(c, JG_LOG_INFO, "jitgemm %s on %s (sm_%d, %d SMs), cache %s", jg_version(),
                 context_is_cpu(c) ? "the cpu" : context_is_software(c) ? "the software GPU" : "CUDA", c->device.limits.arch->number,
                 c->device.limits.sm_count, c->images->path[0] ? c->images->path : "in memory only");
     if (context_is_cpu(c)) return JG_OK;
+    if (c->options.plans != JG_PLANS_MODEL) tuned_read(c->tuned, c->images, c->device.place);
+    if (tuned_count(c->tuned)) context_log(c, JG_LOG_INFO, "%zu recorded plans for %s", tuned_count(c->tuned), c->device.place);
     c->recent = recent_create();
     if (!c->recent) return status_set(JG_ERR_NO_MEMORY, "out of memory opening a context");
     RETURN_IF_ERROR(make_worker(c));
@@ -66,6 +69,7 @@ static void free_context(jg_context *c)
     dispatch_destroy(c);
     if (c->images) journal_close(&c->images->journal);
     images_drop(c->images);
+    tuned_destroy(c->tuned);
     device_close(&c->device);
     pthread_mutex_destroy(&c->making_lock);
     pthread_cond_destroy(&c->made);
@@ -145,6 +149,8 @@ jg_status jg_cache_stats(jg_context *c, jg_stats *out)
     out->swaps = atomic_load(&c->swaps);
     out->captured = atomic_load(&c->captured);
     out->resident = atomic_load(&c->generic_resident);
+    out->tuned = tuned_count(c->tuned);
+    snprintf(out->place, sizeof out->place, "%s", c->device.place);
     worker_stats work = {0};
     if (c->worker) worker_get_stats(c->worker, &work);
     out->queued = work.queued;

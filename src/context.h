@@ -9,6 +9,7 @@
 #include "plan.h"
 #include "problem_key.h"
 #include "recent.h"
+#include "tuned.h"
 #include "worker.h"
 
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct jg_context {
     jg_options options;           /* resolved; its strings and lists are not kept */
     device device;
     images *images;
+    tuned *tuned;                 /* recorded plans; empty where the options want the model alone */
     worker *worker;               /* null on the cpu device */
     lru *problems;                /* problem_key -> dispatch */
     recent *recent;               /* in front of problems; null on the cpu device */
@@ -178,6 +180,11 @@ void gemm_count_generic(jg_context *c);
  * failure if it is not null. Errors: NOT_READY and those of kernels_obtain. */
 jg_status gemm_obtain_generic(jg_context *c, const problem_key *key, const kernel_spec *spec, const char *label, lru_entry **kernel,
                               jg_source *source);
+
+/* --- plan_calls.c --- */
+
+/* A plan of a candidate, with its context and problem; null for any other plan. */
+const binding *plan_candidate(const jg_plan *plan, jg_context **context, problem *p);
 
 /* --- startup.c --- */
 

@@ -6,6 +6,7 @@
 #include "status.h"
 #include "text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 jg_status limits_of_arch(int number, int sm_count, limits *out)
@@ -102,6 +103,29 @@ static jg_status narrow_limits(device *dev, const jg_options *options)
     return JG_OK;
 }
 
+/* The kind of memory; "unknown" where the driver does not tell. */
+static void describe_memory(const driver *d, CUdevice ordinal, char *text, size_t size)
+{
+    int bits = 0, is_shared = 0;
+    const char *kind = "unknown";
+    if (d->device_attribute(&bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, ordinal) != CUDA_SUCCESS) bits = 0;
+    if (d->device_attribute(&is_shared, CU_DEVICE_ATTRIBUTE_INTEGRATED, ordinal) == CUDA_SUCCESS) kind = is_shared ? "shared" : "dedicated";
+    if (d->describe) kind = "software";
+    if (bits > 0) snprintf(text, size, "%dbit %s", bits, kind);
+    else snprintf(text, size, "%s", kind);
+}
+
+/* E.g. "sm_90 132sm 6144bit dedicated": what plans are made for, and the kind of memory by the width of its bus and whether it is the
+ * host's. Devices that agree in these are of one chip, or so alike that the same plans are fastest: an Orin Nano (8 SMs, 128 bits) and
+ * an AGX Orin (16, 256) do not agree. The size of L2 follows from the rest. Nothing that a power mode sets is in it, unless one turns
+ * multiprocessors off: other plans are fastest then. */
+static void write_place(device *dev)
+{
+    char memory[32];
+    describe_memory(dev->driver, dev->ordinal, memory, sizeof memory);
+    snprintf(dev->place, sizeof dev->place, "sm_%d %dsm %s", dev->limits.arch->number, dev->limits.sm_count, memory);
+}
+
 static jg_status bind_context(device *dev)
 {
     driver *d = dev->driver;
@@ -128,7 +152,8 @@ static jg_status open_cuda(const jg_options *options, const char *driver_path, d
     jg_status status = bind_context(dev);
     if (status == JG_OK) status = read_limits(dev);
     if (status == JG_OK) status = narrow_limits(dev, options);
-    if (status != JG_OK) device_close(dev);
+    if (status == JG_OK) write_place(dev);
+    else device_close(dev);
     return status;
 }
 

@@ -21,6 +21,7 @@ typedef struct device {
     int retained;            /* we hold a reference to the primary context */
     int number;              /* the chip's own, e.g. 121 where the table row is sm_120, or the options ask for an older one */
     int exact;               /* both are the same, so cubins run */
+    char place[64];          /* what measurements on it are good for: see write_place in device.c; "" on the cpu device */
     limits limits;
 } device;
 

@@ -137,8 +137,14 @@ static jg_status make_plans(jg_context *c, const problem_key *key, choice *ch)
     const problem *p = &key->problem;
     const limits *l = &c->device.limits;
     const jg_form first = gemm_planned_form(p);
-    if (first == JG_FORM_GENERIC || p->form != JG_FORM_AUTO) return plan_choose(p, key->access, first, l, &ch->own);
-    return plan_choose_both(p, key->access, l, &ch->own, &ch->generic, &ch->has_generic);
+    if (first == JG_FORM_GENERIC || p->form != JG_FORM_AUTO) return tuned_choose(c->tuned, key, first, l, &ch->own);
+    return tuned_choose_both(c->tuned, key, l, &ch->own, &ch->generic, &ch->has_generic);
+}
+
+/* Whether the worker should make the problem's own kernel, by the estimate of its gain; one that was measured is meant to be used. */
+static int pays(jg_context *c, const problem_key *key, const choice *ch)
+{
+    return plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE || tuned_is(c->tuned, key, &ch->own.spec);
 }
 
 /* Takes what is loaded: its own kernel, else a generic one. Touches neither device nor files. */
@@ -148,7 +154,7 @@ static void choose_loaded(jg_context *c, const problem_key *key, choice *ch)
     if ((ch->kernel = kernels_find(c, &ch->own.spec)) || !ch->has_generic) return;
     if (!(ch->kernel = kernels_find(c, &ch->generic.spec))) return;
     ch->chosen = &ch->generic;
-    ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
+    ch->wanted = met_create(key, &ch->own.spec, pays(c, key, ch));
 }
 
 static int may_fall_back(jg_status status)
@@ -226,7 +232,7 @@ static jg_status choose_first_generic(jg_context *c, const problem_key *key, cho
     problem_key_format(key, label, sizeof label);
     ch->chosen = wanted;
     RETURN_IF_ERROR(gemm_obtain_generic(c, key, &wanted->spec, label, &ch->kernel, source));
-    if (ch->has_generic) ch->wanted = met_create(key, &ch->own.spec, plan_gain(&ch->generic, &ch->own) >= PLAN_GAIN_WORTHWHILE);
+    if (ch->has_generic) ch->wanted = met_create(key, &ch->own.spec, pays(c, key, ch));
     return JG_OK;
 }
 

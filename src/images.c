@@ -155,6 +155,20 @@ int images_have(images *i, const kernel_key *key)
     return i->factory && store_has(i->factory, id, &has) == STORE_OK && has;
 }
 
+jg_status images_copy(images *to, images *from, const kernel_key *key)
+{
+    if (images_have(to, key)) return JG_OK;
+    store *const sources[] = {from->store, from->factory};
+    for (int i = 0; i < 2; i++) {
+        store_record record;
+        if (!sources[i] || store_get(sources[i], key->bytes, sizeof key->bytes, &record) != STORE_OK) continue;
+        const store_status status = store_put(to->store, &record, NULL);
+        store_record_free(&record);
+        return status == STORE_OK ? JG_OK : status_set(JG_ERR_FILE, "%s", store_error(to->store));
+    }
+    return status_set(JG_ERR_NOT_READY, "the kernel is in no file");
+}
+
 static void write_to_store(images *i, const kernel_spec *spec, const kernel_key *key, const char *label, const image *img)
 {
     if (!i->store) return;

@@ -49,6 +49,10 @@ jg_status images_get(images *i, const kernel_spec *spec, const char *label, effo
 /* Compiles and stores without looking. how: COMPILE or COMPILE_HERE. Errors: compile_here's. */
 jg_status images_compile(images *i, const kernel_spec *spec, const char *label, effort how, image *out);
 
+/* Copies a kernel from the files of `from` into the cache file of `to`, which has one, unless a file of that has the kernel. Errors:
+ * NOT_READY (in no file of `from`), FILE (it cannot be written). */
+jg_status images_copy(images *to, images *from, const kernel_key *key);
+
 /* Counts a fault of a file, and says the first one. */
 void images_fault(images *i, const store *s, const char *what);
 

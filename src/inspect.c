@@ -7,6 +7,7 @@
 #include "cache/store.h"
 #include "options.h"
 #include "status.h"
+#include "tuned_row.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -251,6 +252,35 @@ jg_status jg_cache_clear_misses(jg_cache *cache, size_t *removed)
     if (removed) *removed = 0;
     RETURN_IF_ERROR(begin(cache, "jg_cache_clear_misses"));
     return from_store(cache, store_clear_misses(cache->store, removed));
+}
+
+/* ---- recorded plans --------------------------------------------------------------------------------------------- */
+
+typedef struct plan_listing {
+    int (*visit)(void *user, const jg_cache_plan *plan);
+    void *user;
+} plan_listing;
+
+static int list_plan(void *user, const store_choice *row)
+{
+    const plan_listing *list = user;
+    jg_cache_plan one = {.problem = row->label, .place = row->place, .created = row->created, .cached = row->cached};
+    return tuned_row_read(row, NULL, NULL, &one.kernel, &one.measured) ? list->visit(list->user, &one) : 0;
+}
+
+jg_status jg_cache_plans(jg_cache *cache, int (*visit)(void *user, const jg_cache_plan *plan), void *user)
+{
+    RETURN_IF_ERROR(begin(cache, "jg_cache_plans"));
+    if (!visit) return status_set(JG_ERR_NULL, "jg_cache_plans: visit is null");
+    plan_listing list = {visit, user};
+    return from_store(cache, store_list_choices(cache->store, NULL, list_plan, &list));
+}
+
+jg_status jg_cache_clear_plans(jg_cache *cache, size_t *removed)
+{
+    if (removed) *removed = 0;
+    RETURN_IF_ERROR(begin(cache, "jg_cache_clear_plans"));
+    return from_store(cache, store_clear_choices(cache->store, removed));
 }
 
 /* ---- maintenance ------------------------------------------------------------------------------------------------ */

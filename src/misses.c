@@ -44,6 +44,15 @@ void misses_add(images *i, int sm, met *const *mets, const uint64_t *counts, siz
     free(misses);
 }
 
+void misses_follow(images *i, int sm, const problem_key *key, uint64_t record)
+{
+    row r;
+    store_miss m;
+    if (!i->store) return;
+    fill_row(&r, &m, sm, key, record, 0, 0);
+    if (store_renew_miss(i->store, &m) != STORE_OK) images_fault(i, i->store, "cannot write the list of misses");
+}
+
 double misses_gain(images *i, int sm, const problem_key *key)
 {
     row r;
@@ -123,7 +132,7 @@ jg_status jg_record_gain(jg_context *c, const jg_problem *in, double gain)
     RETURN_IF_ERROR(problem_canonicalise(in, &p));
     if (problem_is_empty(&p)) return JG_OK;
     const problem_key key = problem_key_of(&p, problem_promised_access(&p));
-    RETURN_IF_ERROR(plan_choose(&p, key.access, gemm_planned_form(&p), &c->device.limits, &own));
+    RETURN_IF_ERROR(tuned_choose(c->tuned, &key, gemm_planned_form(&p), &c->device.limits, &own));
     if (!c->images->store) return status_set(JG_ERR_FILE, "jg_record_gain: the context has no cache file");
     kernel_encode_key(&own.spec, &kernel);
     fill_row(&r, &m, c->device.limits.arch->number, &key, record_id(kernel.bytes, sizeof kernel.bytes), 0, gain);

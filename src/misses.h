@@ -27,6 +27,9 @@ void misses_free(miss_list *list);
 /* Adds counts[i] uses of mets[i]. A fault of the file is logged once. */
 void misses_add(images *i, int sm, met *const *mets, const uint64_t *counts, size_t count);
 
+/* A problem's own kernel is another one from now on: the list follows, if the problem is in it. A fault of the file is logged once. */
+void misses_follow(images *i, int sm, const problem_key *key, uint64_t record);
+
 /* The recorded gain of a problem; 0 if there is none. */
 double misses_gain(images *i, int sm, const problem_key *key);
 

@@ -118,6 +118,8 @@ jg_status options_resolve(const jg_options *in, jg_options *out)
         return status_set(JG_ERR_VALUE, "options.compile is %d; it must be JG_COMPILE_DEFAULT, _WAIT, _NEVER or _BACKGROUND", (int)out->compile);
     if ((unsigned)out->log_level > JG_LOG_DEBUG)
         return status_set(JG_ERR_VALUE, "options.log_level is %d; it must be JG_LOG_DEFAULT to JG_LOG_DEBUG", (int)out->log_level);
+    if ((unsigned)out->plans > JG_PLANS_MODEL)
+        return status_set(JG_ERR_VALUE, "options.plans is %d; it must be JG_PLANS_AUTO or _MODEL", (int)out->plans);
     if (out->arch < 0 || out->sm_count < 0)
         return status_set(JG_ERR_VALUE, "options.%s is negative", out->arch < 0 ? "arch" : "sm_count");
     if (out->reserved)

@@ -194,6 +194,7 @@ static void walk(const problem *p, access_widths access, jg_form form, const lim
         if ((row->flags & needed) != needed || (slices && row->tile.slices != slices)) continue;
         char reason[160];
         reason[0] = '?';
+        reason[1] = 0;
         c.spec.tile = tile_for(family, p, row);
         plan_complete(p, l, &c);
         if (plan_is_legal(p, l, &c, reason, with_reasons ? sizeof reason : 0)) reason[0] = 0;
@@ -204,6 +205,37 @@ static void walk(const problem *p, access_widths access, jg_form form, const lim
 void plan_each(const problem *p, access_widths access, jg_form form, const limits *l, plan_visit visit, void *user)
 {
     walk(p, access, form, l, 0, 1, visit, user);
+}
+
+void plan_each_quickly(const problem *p, access_widths access, jg_form form, const limits *l, plan_visit visit, void *user)
+{
+    walk(p, access, form, l, 0, 0, visit, user);
+}
+
+int plan_with_tile(const problem *p, access_widths access, jg_form form, const limits *l, const tile *wanted, plan *out)
+{
+    const int family = family_of(p, l->arch);
+    unsigned needed;
+    plan c;
+    memset(&c, 0, sizeof c);
+    c.access = access;
+    c.spec = candidate_spec(p, access, form, l->arch, &needed);
+    for (const arch_tile *row = tiles_of(family, l->arch); row && row->tile.m; row++) {
+        c.spec.tile = tile_for(family, p, row);
+        if ((row->flags & needed) != needed || memcmp(&c.spec.tile, wanted, sizeof *wanted) != 0) continue;
+        plan_complete(p, l, &c);
+        *out = c;
+        return plan_is_legal(p, l, &c, NULL, 0);
+    }
+    return 0;
+}
+
+void plan_of_spec(const problem *p, access_widths access, const limits *l, const kernel_spec *spec, plan *out)
+{
+    memset(out, 0, sizeof *out);
+    out->access = access;
+    out->spec = *spec;
+    plan_complete(p, l, out);
 }
 
 /* --- the numeric class --- */
@@ -221,8 +253,7 @@ static uint64_t classes_of(int family, const arch_tile *rows)
     return family == FAMILY_MMA ? copying & realigning & gathering : copying;
 }
 
-/* A size, or what stands for all sizes of a dynamic dimension between two powers of two. */
-static int64_t class_size(int64_t size, int is_dynamic)
+int64_t plan_class_size(int64_t size, int is_dynamic)
 {
     if (!is_dynamic) return size;
     int64_t power = 1;
@@ -252,9 +283,9 @@ int plan_slices(const problem *p, const limits *l)
     if (problem_multiply_type(p) == JG_S8 || !rows) return 0;
     class_choice ch = {.classes = classes_of(family, rows)};
     problem q = *p;
-    q.m = class_size(p->m, p->dynamic & JG_DYNAMIC_M);
-    q.n = class_size(p->n, p->dynamic & JG_DYNAMIC_N);
-    q.k = class_size(p->k, p->dynamic & JG_DYNAMIC_K);
+    q.m = plan_class_size(p->m, p->dynamic & JG_DYNAMIC_M);
+    q.n = plan_class_size(p->n, p->dynamic & JG_DYNAMIC_N);
+    q.k = plan_class_size(p->k, p->dynamic & JG_DYNAMIC_K);
     if (p->dynamic & JG_DYNAMIC_BATCH) q.batch = 1;
     q.dynamic = 0;
     walk(&q, any, JG_FORM_SPECIALISED, l, 0, 0, keep_class, &ch);
@@ -279,6 +310,20 @@ static int choose_in_class(const problem *p, access_widths access, jg_form form,
     choice ch = {.best = best};
     walk(p, access, form, l, slices, 0, keep_best, &ch);
     return ch.found;
+}
+
+int plan_has_class(const problem *p, const limits *l, int slices)
+{
+    const access_widths accesses[] = {{16, 16, 1}, {(uint8_t)type_bytes((jg_type)p->type_a), (uint8_t)type_bytes((jg_type)p->type_b), 0}};
+    const int family = family_of(p, l->arch);
+    const arch_tile *rows = tiles_of(family, l->arch);
+    plan found;
+    if (!rows || slices < 1 || slices > 63 || !(classes_of(family, rows) >> slices & 1)) return 0;
+    for (int i = 0; i < 2; i++)
+        if (!choose_in_class(p, accesses[i], JG_FORM_SPECIALISED, l, slices, &found) ||
+            !choose_in_class(p, accesses[i], JG_FORM_GENERIC, l, slices, &found))
+            return 0;
+    return 1;
 }
 
 /* What only tensor cores do. */
@@ -310,21 +355,30 @@ static jg_status refuse(const problem *p, access_widths access, jg_form form, co
                       (long long)p->k, l->arch->number, r.text);
 }
 
-jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *l, plan *out)
+jg_status plan_choose_sliced(const problem *p, access_widths access, jg_form form, const limits *l, int slices, plan *out)
 {
     RETURN_IF_ERROR(check_family(p, l->arch));
-    const int slices = plan_slices(p, l);
     return choose_in_class(p, access, form, l, slices, out) ? JG_OK : refuse(p, access, form, l, slices);
+}
+
+jg_status plan_choose(const problem *p, access_widths access, jg_form form, const limits *l, plan *out)
+{
+    return plan_choose_sliced(p, access, form, l, plan_slices(p, l), out);
+}
+
+jg_status plan_choose_both_sliced(const problem *p, access_widths access, const limits *l, int slices, plan *own, plan *generic,
+                                  int *has_generic)
+{
+    *has_generic = 0;
+    RETURN_IF_ERROR(check_family(p, l->arch));
+    if (!choose_in_class(p, access, JG_FORM_SPECIALISED, l, slices, own)) return refuse(p, access, JG_FORM_SPECIALISED, l, slices);
+    *has_generic = choose_in_class(p, access, JG_FORM_GENERIC, l, slices, generic);
+    return JG_OK;
 }
 
 jg_status plan_choose_both(const problem *p, access_widths access, const limits *l, plan *own, plan *generic, int *has_generic)
 {
-    *has_generic = 0;
-    RETURN_IF_ERROR(check_family(p, l->arch));
-    const int slices = plan_slices(p, l);
-    if (!choose_in_class(p, access, JG_FORM_SPECIALISED, l, slices, own)) return refuse(p, access, JG_FORM_SPECIALISED, l, slices);
-    *has_generic = choose_in_class(p, access, JG_FORM_GENERIC, l, slices, generic);
-    return JG_OK;
+    return plan_choose_both_sliced(p, access, l, plan_slices(p, l), own, generic, has_generic);
 }
 
 /* The resident classes, by their flag. */

@@ -43,6 +43,24 @@ jg_status plan_choose_both(const problem *p, access_widths access, const limits 
  * integers are exact. */
 int plan_slices(const problem *p, const limits *limits);
 
+/* The same two of so many slices (0: any) instead of plan_slices': whoever keeps them for all forms and accesses of a problem keeps
+ * its class. */
+jg_status plan_choose_sliced(const problem *p, access_widths access, jg_form form, const limits *limits, int slices, plan *out);
+jg_status plan_choose_both_sliced(const problem *p, access_widths access, const limits *limits, int slices, plan *own, plan *generic,
+                                  int *has_generic);
+
+/* The candidate with this tile. Returns 0 if there is none, or it is not legal. */
+int plan_with_tile(const problem *p, access_widths access, jg_form form, const limits *limits, const tile *wanted, plan *out);
+
+/* The plan of a kernel that was chosen for this problem before. */
+void plan_of_spec(const problem *p, access_widths access, const limits *limits, const kernel_spec *spec, plan *out);
+
+/* Whether a problem can be summed in so many slices with whatever access, by generic kernels too. */
+int plan_has_class(const problem *p, const limits *limits, int slices);
+
+/* A size, or what stands for all sizes of a dynamic dimension between two powers of two. */
+int64_t plan_class_size(int64_t size, int is_dynamic);
+
 /* How many times as fast as the generic kernel the problem's own is estimated to be, from their plans; 1 if `own` is generic
  * itself or k is 0. At least 0.9. */
 double plan_gain(const plan *generic, const plan *own);
@@ -53,6 +71,8 @@ double plan_gain(const plan *generic, const plan *own);
 /* One candidate, as plan_each shows it. reason is "" if legal. */
 typedef void (*plan_visit)(void *user, const plan *candidate, const char *reason);
 void plan_each(const problem *p, access_widths access, jg_form form, const limits *limits, plan_visit visit, void *user);
+/* The same in a few µs: the reason is "?" if it is not legal. */
+void plan_each_quickly(const problem *p, access_widths access, jg_form form, const limits *limits, plan_visit visit, void *user);
 
 /* Fills in what follows from candidate->spec and the problem: grid, resources, occupancy, cost. */
 void plan_complete(const problem *p, const limits *limits, plan *candidate);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct jg_plan {
     jg_context *context;
@@ -127,9 +128,9 @@ static jg_status number_candidates(const problem_key *key, const limits *l, size
     const int slices = plan_slices(p, l);
     walk own = {.slices = slices, .of_class = 1, .wanted = wanted};
     plan none;
-    plan_each(p, key->access, form, l, step, &own);
+    plan_each_quickly(p, key->access, form, l, step, &own);
     walk others = {.slices = slices, .of_class = 0, .wanted = wanted - own.count};
-    plan_each(p, key->access, form, l, step, &others);
+    plan_each_quickly(p, key->access, form, l, step, &others);
     *count = own.count;
     *all = own.count + others.count;
     if (*all == 0) return plan_choose(p, key->access, form, l, &none);
@@ -152,6 +153,17 @@ jg_status jg_plan_count_candidates(jg_context *c, const jg_problem *in, size_t *
     *count = of_class;
     if (all) *all = of_all;
     return JG_OK;
+}
+
+/* One candidate of a problem. *chosen is left alone where nothing is launched. */
+static jg_status find_candidate(const jg_context *c, const jg_problem *in, size_t index, problem *p, problem_key *key, plan *chosen)
+{
+    size_t count = 1, all = 1;
+    RETURN_IF_ERROR(problem_canonicalise(in, p));
+    *key = problem_key_of(p, problem_promised_access(p));
+    if (has_kernel(c, p)) RETURN_IF_ERROR(number_candidates(key, &c->device.limits, index, chosen, &count, &all));
+    if (index < all) return JG_OK;
+    return status_set(JG_ERR_VALUE, "candidate %zu; the problem has %zu, numbered from 0", index, all);
 }
 
 /* Brings the kernel and binds it to the plan. */
@@ -184,19 +196,44 @@ jg_status jg_plan_create_candidate(jg_context *c, const jg_problem *in, size_t i
     if (!c || !in || !out)
         return status_set(JG_ERR_NULL, "jg_plan_create_candidate: %s is null", !c ? "context" : !in ? "problem" : "plan");
     *out = NULL;
-    problem p;
+    problem_key key;
     plan chosen;
-    size_t count = 1, all = 1;
-    RETURN_IF_ERROR(problem_canonicalise(in, &p));
-    const problem_key key = problem_key_of(&p, problem_promised_access(&p));
-    if (has_kernel(c, &p)) RETURN_IF_ERROR(number_candidates(&key, &c->device.limits, index, &chosen, &count, &all));
-    if (index >= all) return status_set(JG_ERR_VALUE, "candidate %zu; the problem has %zu, numbered from 0", index, all);
+    problem p;
+    RETURN_IF_ERROR(find_candidate(c, in, index, &p, &key, &chosen));
     jg_plan *made = make_plan(c, &p);
     if (!made) return JG_ERR_NO_MEMORY;
     const jg_status status = has_kernel(c, &p) ? bind_candidate(made, &key, &chosen) : JG_OK;
     if (status == JG_OK) hand_out(made, out);
     else drop_plan(made);
     return status;
+}
+
+jg_status jg_plan_compile_candidate(jg_context *c, const jg_problem *in, size_t index)
+{
+    if (!c || !in) return status_set(JG_ERR_NULL, "jg_plan_compile_candidate: %s is null", !c ? "context" : "problem");
+    problem_key key;
+    plan chosen;
+    problem p;
+    kernel_key kernel;
+    image img;
+    jg_source source;
+    char label[JG_PROBLEM_TEXT_BYTES];
+    RETURN_IF_ERROR(find_candidate(c, in, index, &p, &key, &chosen));
+    if (!has_kernel(c, &p) || !c->images->store) return JG_OK;
+    kernel_encode_key(&chosen.spec, &kernel);
+    if (images_have(c->images, &kernel)) return JG_OK;
+    problem_key_format(&key, label, sizeof label);
+    const effort how = c->options.compile == JG_COMPILE_NEVER ? EFFORT_DISK : EFFORT_COMPILE;
+    RETURN_IF_ERROR(images_get(c->images, &chosen.spec, label, how, &img, &source));
+    image_free(&img);
+    return JG_OK;
+}
+
+const binding *plan_candidate(const jg_plan *pl, jg_context **c, problem *p)
+{
+    *c = pl->context;
+    *p = pl->problem;
+    return pl->candidate;
 }
 
 /* --- what is done with plans --- */
@@ -230,9 +267,9 @@ static void describe_numerics(int family, jg_type multiply, unsigned math, int s
                 math & JG_MATH_SANITIZE ? " sanitize" : "");
 }
 
-static void describe_kernel(const binding *d, const limits *l, jg_plan_details *out)
+/* kernel: null where it is not loaded. */
+static void describe_kernel(const plan *c, const loaded_kernel *kernel, int64_t batch, const limits *l, jg_plan_details *out)
 {
-    const plan *c = &d->plan;
     const tile *t = &c->spec.tile;
     int by_shared;
     kernel_format_name(&c->spec, out->kernel);
@@ -251,11 +288,38 @@ static void describe_kernel(const binding *d, const limits *l, jg_plan_details *
     out->grid_x = c->grid_x;
     out->grid_y = c->grid_y;
     out->shared_bytes = c->shared_bytes;
-    out->registers = d->kernel->registers ? d->kernel->registers : c->registers;
+    out->registers = kernel && kernel->registers ? kernel->registers : c->registers;
     out->blocks_per_sm = plan_occupancy(l, c->threads, out->registers, c->shared_bytes, &by_shared);
-    out->waves = out->blocks_per_sm ? (double)c->grid_x * d->args.batch / ((double)out->blocks_per_sm * l->sm_count) : 0;
-    out->compile_ms = d->kernel->compile_ms;
+    out->waves = out->blocks_per_sm ? (double)c->grid_x * (double)batch / ((double)out->blocks_per_sm * l->sm_count) : 0;
+    out->compile_ms = kernel ? kernel->compile_ms : 0;
     out->estimate_clocks = c->clocks;
+}
+
+/* Whether the model chooses this kernel of its form, and whether measurements did. */
+static void describe_choice(const jg_context *c, const problem_key *key, const kernel_spec *spec, jg_plan_details *out)
+{
+    plan planned;
+    status_text before;
+    status_save(&before);
+    if (plan_choose(&key->problem, key->access, (jg_form)spec->form, &c->device.limits, &planned) == JG_OK)
+        out->is_planned = memcmp(&planned.spec.tile, &spec->tile, sizeof spec->tile) == 0;
+    else
+        status_restore(&before);
+    out->is_tuned = tuned_is(c->tuned, key, spec);
+}
+
+static void describe_cpu(const problem *p, jg_plan_details *out)
+{
+    snprintf(out->kernel, sizeof out->kernel, "cpu");
+    snprintf(out->family, sizeof out->family, "cpu");
+    describe_numerics(FAMILY_SIMT, problem_multiply_type(p), p->math, 1, out);
+}
+
+static void describe(const jg_context *c, const problem *p, const plan *chosen, const loaded_kernel *kernel, jg_plan_details *out)
+{
+    const problem_key key = problem_key_of(p, chosen->access);
+    describe_kernel(chosen, kernel, p->batch, &c->device.limits, out);
+    describe_choice(c, &key, &chosen->spec, out);
 }
 
 jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
@@ -264,13 +328,22 @@ jg_status jg_plan_info(const jg_plan *pl, jg_plan_details *out)
     memset(out, 0, sizeof *out);
     out->source = pl->source;
     const binding *b = current_binding(pl);
-    if (b) {
-        describe_kernel(b, &pl->context->device.limits, out);
-    } else {
-        snprintf(out->kernel, sizeof out->kernel, "cpu");
-        snprintf(out->family, sizeof out->family, "cpu");
-        describe_numerics(FAMILY_SIMT, problem_multiply_type(&pl->problem), pl->problem.math, 1, out);
-    }
+    if (b) describe(pl->context, &pl->problem, &b->plan, b->kernel, out);
+    else describe_cpu(&pl->problem, out);
+    return JG_OK;
+}
+
+jg_status jg_plan_describe_candidate(jg_context *c, const jg_problem *in, size_t index, jg_plan_details *out)
+{
+    if (!c || !in || !out)
+        return status_set(JG_ERR_NULL, "jg_plan_describe_candidate: %s is null", !c ? "context" : !in ? "problem" : "details");
+    problem_key key;
+    plan chosen;
+    problem p;
+    memset(out, 0, sizeof *out);
+    RETURN_IF_ERROR(find_candidate(c, in, index, &p, &key, &chosen));
+    if (has_kernel(c, &p)) describe(c, &p, &chosen, NULL, out);
+    else describe_cpu(&p, out);
     return JG_OK;
 }
 
@@ -290,27 +363,44 @@ static void list_candidate(void *user, const plan *c, const char *reason)
     kernel_format_name(&e->best->spec, best);
     if (strcmp(name, best) == 0) return;
     if (reason[0]) text_append(e->text, e->size, &e->length, "rejected  %s: %s\n", name, reason);
-    else
-        text_append(e->text, e->size, &e->length, "slower    %s: %.2fx the chosen one's estimate, %.2f waves\n", name,
-                    c->cost / e->best->cost, c->waves);
+    else /* a measured one need not have the best estimate */
+        text_append(e->text, e->size, &e->length, "%s    %s: %.2fx the chosen one's estimate, %.2f waves\n",
+                    c->cost < e->best->cost ? "other " : "slower", name, c->cost / e->best->cost, c->waves);
+}
+
+/* That the choice was measured, and when, where it was. */
+static void explain_tuned(explanation *e, jg_context *c, const problem_key *key)
+{
+    tuned_plan found;
+    char date[32] = "an unknown day";
+    struct tm day;
+    const time_t created = (time_t)(tuned_find(c->tuned, key, (jg_form)e->best->spec.form, &found) ? found.created : 0);
+    if (!tuned_is(c->tuned, key, &e->best->spec)) return;
+    if (created > 0 && gmtime_r(&created, &day)) strftime(date, sizeof date, "%Y-%m-%d", &day);
+    text_append(e->text, e->size, &e->length, "tuned     the fastest measured on %s, %s: %.2f %s", date, c->device.place, found.us,
+                context_is_software(c) ? "instructions" : "us");
+    if (found.planned_us > 0)
+        text_append(e->text, e->size, &e->length, ", %.2fx as fast as what the planner's model chooses", found.planned_us / found.us);
+    text_append(e->text, e->size, &e->length, "\n");
 }
 
 /* Whether a kernel of the problem's own is worth having, where that is what was planned. */
-static void explain_gain(explanation *e, const problem *p, access_widths access, const limits *l)
+static void explain_gain(explanation *e, jg_context *c, const problem_key *key)
 {
     plan generic;
     char name[KERNEL_NAME_BYTES];
     status_text before;
     if (e->best->spec.form == JG_FORM_GENERIC) return;
     status_save(&before);
-    if (plan_choose(p, access, JG_FORM_GENERIC, l, &generic) != JG_OK) {
+    if (tuned_choose(c->tuned, key, JG_FORM_GENERIC, &c->device.limits, &generic) != JG_OK) {
         status_restore(&before);
         return;
     }
     const double gain = plan_gain(&generic, e->best);
+    const int pays = gain >= PLAN_GAIN_WORTHWHILE || tuned_is(c->tuned, key, &e->best->spec); /* as gemm.c has it */
     kernel_format_name(&generic.spec, name);
     text_append(e->text, e->size, &e->length, "gain      %.2fx estimated over the generic kernel %s: %sworth its own kernel\n", gain,
-                name, gain >= PLAN_GAIN_WORTHWHILE ? "" : "not ");
+                name, pays ? "" : "not ");
 }
 
 jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_t size, size_t *length)
@@ -324,8 +414,8 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
     } else {
         plan best;
         const jg_form form = gemm_planned_form(&p);
-        const access_widths access = problem_promised_access(&p);
-        RETURN_IF_ERROR(plan_choose(&p, access, form, &c->device.limits, &best));
+        const problem_key key = problem_key_of(&p, problem_promised_access(&p));
+        RETURN_IF_ERROR(tuned_choose(c->tuned, &key, form, &c->device.limits, &best));
         char name[KERNEL_NAME_BYTES];
         kernel_format_name(&best.spec, name);
         text_append(text, size, &e.length,
@@ -333,9 +423,10 @@ jg_status jg_plan_explain(jg_context *c, const jg_problem *in, char *text, size_
                     name, (long long)best.grid_x, (long long)best.grid_y, best.threads, best.shared_bytes, best.registers,
                     best.blocks_per_sm, best.waves);
         e.best = &best;
-        e.slices = plan_slices(&p, &c->device.limits);
-        plan_each(&p, access, form, &c->device.limits, list_candidate, &e);
-        explain_gain(&e, &p, access, &c->device.limits);
+        e.slices = tuned_slices(c->tuned, &key, &c->device.limits);
+        explain_tuned(&e, c, &key);
+        plan_each(&p, key.access, form, &c->device.limits, list_candidate, &e);
+        explain_gain(&e, c, &key);
     }
     if (length) *length = e.length;
     return JG_OK;

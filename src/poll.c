@@ -16,10 +16,9 @@ static jg_status adopt(jg_context *c, const ready_kernel *r, lru_entry *kernel, 
     if (r->generic_set) status = kernels_keep(c, kernel, &c->generic_resident);
     for (size_t i = 0; i < r->met_count && status == JG_OK; i++) {
         const problem_key *key = &r->mets[i]->key;
-        plan own;
+        plan own; /* as it was when the kernel was asked for: another may have been recorded meanwhile */
         int swapped;
-        status = plan_choose(&key->problem, key->access, gemm_planned_form(&key->problem), &c->device.limits, &own);
-        if (status != JG_OK) break;
+        plan_of_spec(&key->problem, key->access, &c->device.limits, &r->spec, &own);
         lru_pin(kernel);
         lru_entry *entry = dispatch_put(c, key, &own, kernel, NULL, &swapped);
         if (!entry) status = status_set(JG_ERR_NO_MEMORY, "out of memory remembering a problem");

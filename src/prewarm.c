@@ -72,7 +72,7 @@ static jg_status add_problem(work *w, const jg_problem *in)
     if (it.status == JG_OK && problem_is_empty(&p)) return JG_OK;
     if (it.status == JG_OK) {
         it.problem = problem_key_of(&p, problem_promised_access(&p));
-        it.status = plan_choose(&p, it.problem.access, gemm_planned_form(&p), &w->context->device.limits, &it.plan);
+        it.status = tuned_choose(w->context->tuned, &it.problem, gemm_planned_form(&p), &w->context->device.limits, &it.plan);
     }
     if (it.status != JG_OK) {
         snprintf(it.error, sizeof it.error, "%s", jg_last_error());
@@ -138,13 +138,29 @@ static jg_status add_misses(work *w)
         memset(&it, 0, sizeof it);
         it.problem = list.misses[i].key;
         problem_key_format(&it.problem, it.label, sizeof it.label);
-        it.status = plan_choose(&it.problem.problem, it.problem.access, gemm_planned_form(&it.problem.problem), &c->device.limits, &it.plan);
+        it.status = tuned_choose(c->tuned, &it.problem, gemm_planned_form(&it.problem.problem), &c->device.limits, &it.plan);
         if (it.status != JG_OK) snprintf(it.error, sizeof it.error, "%s", jg_last_error());
         else kernel_encode_key(&it.plan.spec, &it.key);
         status = add_item(w, &it);
     }
     misses_free(&list);
     return status;
+}
+
+/* Generic kernels first, for they serve every size: a run that is stopped in the middle has made the most of its time. The rest stays
+ * in the order asked for. */
+static jg_status generic_first(work *w)
+{
+    item **sorted = w->count ? malloc(w->count * sizeof *sorted) : NULL;
+    size_t count = 0;
+    if (w->count && !sorted) return status_set(JG_ERR_NO_MEMORY, "out of memory listing kernels");
+    for (int generic = 1; generic >= 0; generic--)
+        for (size_t i = 0; i < w->count; i++)
+            if ((w->items[i]->plan.spec.form == JG_FORM_GENERIC) == generic) sorted[count++] = w->items[i];
+    free(w->items);
+    w->items = sorted;
+    w->capacity = w->count;
+    return JG_OK;
 }
 
 /* The 16 common sizes in both common types. */
@@ -278,6 +294,7 @@ jg_status jg_prewarm(jg_context *c, const jg_problem *problems, size_t count, co
     for (size_t i = 0; i < count && status == JG_OK; i++) status = add_problem(&w, &problems[i]);
     if (status == JG_OK && options->from_misses) status = add_misses(&w);
     if (status == JG_OK) status = add_generic_sets(&w, options);
+    if (status == JG_OK) status = generic_first(&w);
     if (status == JG_OK) status = run_workers(&w, options->jobs);
     if (status == JG_OK) status = outcome_of(&w);
     if (result) *result = w.result;

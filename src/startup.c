@@ -96,7 +96,7 @@ static jg_status prepare(jg_context *c, const problem_key *key, int demand)
     lru_entry *kernel, *entry;
     jg_source source;
     int swapped;
-    RETURN_IF_ERROR(plan_choose(&key->problem, key->access, gemm_planned_form(&key->problem), &c->device.limits, &own));
+    RETURN_IF_ERROR(tuned_choose(c->tuned, key, gemm_planned_form(&key->problem), &c->device.limits, &own));
     problem_key_format(key, label, sizeof label);
     jg_status status = kernels_obtain(c, &own.spec, label, EFFORT_DISK, &kernel, &source);
     if (status == JG_OK) {
@@ -154,6 +154,21 @@ static jg_status prepare_miss(jg_context *c, const miss *m, int demand)
     return status == JG_ERR_UNSUPPORTED ? JG_OK : status;
 }
 
+/* A plan that was recorded after a size was met has another kernel than the list says. */
+static void look_for_recorded(jg_context *c, miss_list *list)
+{
+    plan own;
+    kernel_key kernel;
+    tuned_plan found;
+    for (size_t i = 0; i < list->count; i++) {
+        miss *m = &list->misses[i];
+        const jg_form form = gemm_planned_form(&m->key.problem);
+        if (!tuned_find(c->tuned, &m->key, form, &found) || tuned_choose(c->tuned, &m->key, form, &c->device.limits, &own) != JG_OK) continue;
+        kernel_encode_key(&own.spec, &kernel);
+        m->cached = images_have(c->images, &kernel);
+    }
+}
+
 /* How many kernels of met sizes to load: no more than would stay. */
 static size_t room_for_met(jg_context *c)
 {
@@ -192,6 +207,7 @@ static jg_status prepare_met(jg_context *c)
     miss_list list;
     if (!load && !demand) return JG_OK;
     if (misses_read(c->images, c->device.limits.arch->number, &list) != JG_OK) return status_set(JG_ERR_NO_MEMORY, "out of memory");
+    look_for_recorded(c, &list);
     jg_status status = load ? load_met(c, &list, demand) : JG_OK;
     if (status == JG_OK && demand) status = demand_met(c, &list);
     misses_free(&list);

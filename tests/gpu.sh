@@ -22,6 +22,8 @@ for round in first second; do
         "$build/tests/gpu_special" "$build/tests/gpu_math" "$build/tests/gpu_tiles" "$build/tests/gpu_grouped" \
         "$build/tests/gpu_limits" || bad=1
 done
+echo "=== compile helpers that are killed"
+sh tests/run.sh "$build/tests/gpu_helper" || bad=1
 echo "=== single mma instructions against the results recorded of an H200"
 sh tests/run.sh "JITGEMM_DRIVER=libcuda.so.1 $build/tests/test_swgpu_hardware" || bad=1
 echo "=== stream capture on the GPU's own driver"

@@ -50,7 +50,13 @@ static inline void make_sound(void)
 /* What is closed is turned into what the library made before misses were kept: a file of version 1. */
 static inline void make_first_version(void)
 {
-    sample_sql(file, "DROP TABLE misses; DROP INDEX usage_by_turn; PRAGMA user_version=1");
+    sample_sql(file, "DROP TABLE choices; DROP TABLE misses; DROP INDEX usage_by_turn; PRAGMA user_version=1");
+}
+
+/* The same, before choices were kept: version 2. */
+static inline void make_second_version(void)
+{
+    sample_sql(file, "DROP TABLE choices; PRAGMA user_version=2");
 }
 
 static inline void copy_file(const char *from, const char *to)

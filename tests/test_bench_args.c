@@ -112,6 +112,58 @@ static void suites(void **state)
     refuses("common16 --size", "--size needs a value");
 }
 
+static void plans_to_use(void **state)
+{
+    (void)state;
+    parses("common16");
+    assert_int_equal(args.plans, JG_PLANS_AUTO);
+    parses("common16 --plans model");
+    assert_int_equal(args.plans, JG_PLANS_MODEL);
+    parses("common16 --plans model --plans auto");
+    assert_int_equal(args.plans, JG_PLANS_AUTO);
+    refuses("common16 --plans best", "--plans: \"best\" is neither auto nor model");
+    refuses("plans common16 --plans model", "--plans is not for plans common16");
+}
+
+static void memory(void **state)
+{
+    (void)state;
+    parses("memory");
+    COMMANDS(BENCH_MEMORY);
+    assert_string_equal(bench_args_title(&args, BENCH_MEMORY), "memory");
+    assert_int_equal(args.compiles, -1);
+    bench_args_resolve(&args, 0);
+    assert_int_equal(args.compiles, 8);
+    assert_null(args.helper_path);
+    parses("memory compile --compiles 3 --helper h --jobs 2");
+    COMMANDS(BENCH_MEMORY, BENCH_COMPILE);
+    assert_int_equal(args.compiles, 3);
+    assert_string_equal(args.helper_path, "h");
+    refuses("memory --save a", "--save is not for memory");
+    refuses("memory --helper ''", "--helper needs a file name");
+}
+
+/* What was recorded of the suites instead of the suites, and nothing else. */
+static void planner(void **state)
+{
+    (void)state;
+    parses("planner");
+    COMMANDS(BENCH_PLANNER);
+    WORDS(args.suites, "");
+    assert_string_equal(bench_args_title(&args, BENCH_PLANNER), "planner");
+    parses("layers planner --size 64 --list a.txt --place 16sm --place orin --cache c.db --json");
+    COMMANDS(BENCH_PLANNER);
+    WORDS(args.places, "16sm orin");
+    WORDS(args.single, "64");
+    assert_string_equal(bench_args_title(&args, BENCH_PLANNER), "planner layers a.txt sizes");
+    refuses("planner compile", "planner measures nothing: run compile by itself");
+    refuses("plans planner common16", "planner measures nothing: run plans by itself");
+    refuses("all planner", "planner measures nothing: run first-call by itself");
+    refuses("planner --rounds 5", "--rounds is not for planner");
+    refuses("planner --save a", "--save is not for planner");
+    refuses("common16 --place x", "--place is not for common16");
+}
+
 /* All plans of the suites instead of the suites, in the place of the word. */
 static void plans(void **state)
 {
@@ -397,7 +449,8 @@ static void too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands),      cmocka_unit_test(suites), cmocka_unit_test(plans),    cmocka_unit_test(all),
+        cmocka_unit_test(commands),      cmocka_unit_test(suites), cmocka_unit_test(plans),
+        cmocka_unit_test(planner),       cmocka_unit_test(memory), cmocka_unit_test(plans_to_use), cmocka_unit_test(all),
         cmocka_unit_test(many_words),    cmocka_unit_test(types),     cmocka_unit_test(other_options),
         cmocka_unit_test(drift_options), cmocka_unit_test(help),      cmocka_unit_test(resolved),
         cmocka_unit_test(processes),     cmocka_unit_test(spellings), cmocka_unit_test(a_process_reads_it),

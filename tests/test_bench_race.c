@@ -1,52 +1,10 @@
 /* All candidates of one product measured, on the software GPU: which are timed again, what the planner's choice costs over the best,
  * and what becomes of those that are wrong or refuse. Times are made up: each kernel has its own. */
-#include "contest_fixture.h"
+#include "race_fixture.h"
 
 #include <math.h>
 
-#include "context.h"
 #include "tools/bench_race.h"
-
-/* What a call of each kernel takes, in us, and what is wrong with it. Kernels are numbered as they are first launched: the planner's
- * choice, then the candidates in order. */
-enum { KERNELS_MAX = 32 };
-static struct {
-    double us[KERNELS_MAX];
-    int refuses, spoils;     /* numbers; -1: none */
-    int stops_at;            /* the device is lost with its launch */
-    CUfunction functions[KERNELS_MAX];
-    size_t count, last;
-    size_t graphs[KERNELS_MAX], calls[KERNELS_MAX]; /* recorded; in the last graph */
-    CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
-} field;
-
-static CUresult CUDAAPI launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
-                               unsigned shared, CUstream stream, void **parameters, void **extra)
-{
-    size_t i = 0;
-    while (i < field.count && field.functions[i] != function) i++;
-    if (i == field.count && field.count < KERNELS_MAX) field.functions[field.count++] = function;
-    field.last = i;
-    if ((int)i == field.refuses) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if ((int)i == field.stops_at) return CUDA_ERROR_ILLEGAL_ADDRESS;
-    const CUresult result = field.launch(function, x, y, z, tx, ty, tz, shared, stream, parameters, extra);
-    if ((int)i == field.spoils && !is_captured()) gpu.memory_set(arena.pool.out, 0x3f, 1);
-    return result;
-}
-
-static CUresult CUDAAPI instantiate_by_kernel(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
-{
-    size_t nodes = 0;
-    const CUresult result = gpu.graph_instantiate(exec, graph, flags);
-    if (result != CUDA_SUCCESS || times.nodes(graph, NULL, &nodes) != CUDA_SUCCESS) return result;
-    const size_t i = times.count++ % COUNT(times.graphs);
-    times.graphs[i].exec = *exec;
-    times.graphs[i].us_of_call = (int)field.last;
-    times.graphs[i].us = field.us[field.last] * (double)nodes;
-    field.graphs[field.last]++;
-    field.calls[field.last] = nodes;
-    return result;
-}
 
 /* ---- races ---- */
 
@@ -67,17 +25,7 @@ static int reset_race(void **state)
     cJSON_Delete(row);
     row = NULL;
     memset(&faults, 0, sizeof faults);
-    memset(field.functions, 0, sizeof field.functions);
-    memset(field.graphs, 0, sizeof field.graphs);
-    memset(field.calls, 0, sizeof field.calls);
-    field.count = 0;
-    field.refuses = field.spoils = field.stops_at = -1;
-    for (int i = 0; i < KERNELS_MAX; i++) field.us[i] = 20;
-    arena.sample_us = 500;
-    hooked.graph_instantiate = instantiate_by_kernel;
-    hooked.software = 0;
-    if (!field.launch) field.launch = arena.context->device.driver->launch;
-    arena.context->device.driver->launch = launch;
+    reset_field();
     return 0;
 }
 
@@ -269,6 +217,94 @@ static void a_lost_device_ends_it(void **state)
     assert_null(row);
 }
 
+/* ---- some of the candidates ---- */
+
+/* Numbers of the planner's choice and three others. */
+static void choose(const bench_product *product, size_t indices[4])
+{
+    size_t count, all, others = 1;
+    jg_plan_details d;
+    assert_ok(jg_plan_count_candidates(arena.context, &product->problem, &count, &all));
+    for (size_t i = count; i-- > 0;) {
+        assert_ok(jg_plan_describe_candidate(arena.context, &product->problem, i, &d));
+        if (d.is_planned) indices[0] = i;
+        else if (others < 4) indices[others++] = i;
+    }
+    assert_int_equal(others, 4);
+}
+
+static void some_of_them(void **state)
+{
+    (void)state;
+    size_t indices[4];
+    bench_race_result result;
+    const bench_product product = make_product("64x48x32:f16", 0);
+    need_nvrtc();
+    choose(&product, indices);
+    const bench_race_options how = {.indices = indices, .count = 4};
+    field.us[2] = 15;
+    assert_ok(bench_race_run(&arena, &product, &how, &result));
+    assert_int_equal(result.count, 4);
+    assert_int_equal(field.count, 4);
+    assert_int_equal(result.planned, 0);
+    assert_int_equal(result.best, 2);
+    for (size_t i = 0; i < 4; i++) {
+        jg_plan_details d;
+        assert_ok(jg_plan_describe_candidate(arena.context, &product.problem, indices[i], &d));
+        assert_int_equal(result.all[i].index, indices[i]);
+        assert_string_equal(result.all[i].details.kernel, d.kernel);
+        assert_true(bench_runner_is_right(&result.all[i]));
+        assert_true(fabs(result.all[i].us - field.us[i]) < 1e-3);
+    }
+    assert_int_equal(result.all[0].samples, 5); /* the choice, and who is close to the best */
+    assert_int_equal(result.all[2].samples, 5);
+    assert_int_equal(result.all[1].samples, 1);
+    bench_race_free(&result);
+    assert_int_equal(result.count, 0);
+}
+
+/* No two samples are alike. */
+static CUresult CUDAAPI wobbling_time(float *ms, CUevent from, CUevent to)
+{
+    static unsigned count;
+    times.scale = 1 + 0.002 * (count++ % 7);
+    return made_up_time(ms, from, to);
+}
+
+/* Two that cannot be told apart run to the end; whoever is slower beyond doubt does not. */
+static void it_ends_early(void **state)
+{
+    (void)state;
+    size_t indices[4];
+    bench_race_result result;
+    const bench_product product = make_product("64x48x32:f16", 0);
+    need_nvrtc();
+    choose(&product, indices);
+    const bench_race_options how = {.indices = indices, .count = 4, .ends_early = 1};
+    arena.rounds = 25;
+    arena.sample_us = 40;
+    field.us[1] = 19;
+    field.us[2] = 20;
+    field.us[3] = 40;
+    assert_ok(bench_race_run(&arena, &product, &how, &result));
+    assert_int_equal(result.best, 1);
+    assert_int_equal(result.all[1].samples, 5);
+    assert_int_equal(result.all[0].samples, 5);
+    assert_true(result.all[0].is_beaten && result.all[2].is_beaten && !result.all[1].is_beaten);
+    bench_race_free(&result);
+    reset_field();
+    arena.sample_us = 40;
+    field.us[2] = 21;
+    hooked.event_elapsed = wobbling_time;
+    assert_ok(bench_race_run(&arena, &product, &how, &result));
+    hooked.event_elapsed = made_up_time;
+    assert_int_equal(result.all[0].samples, 25);
+    assert_int_equal(result.all[1].samples, 25);
+    assert_int_equal(result.all[2].samples, 5);
+    assert_int_equal(result.all[3].samples, 25);
+    bench_race_free(&result);
+}
+
 /* No times; every kernel is counted and checked. */
 static void on_the_software_gpu(void **state)
 {
@@ -311,6 +347,8 @@ int main(void)
         cmocka_unit_test_setup(a_wrong_choice, reset_race),
         cmocka_unit_test_setup(one_that_refuses, reset_race),
         cmocka_unit_test_setup(a_lost_device_ends_it, reset_race),
+        cmocka_unit_test_setup(some_of_them, reset_race),
+        cmocka_unit_test_setup(it_ends_early, reset_race),
         cmocka_unit_test_setup(on_the_software_gpu, reset_race),
         cmocka_unit_test_setup(nothing_to_compute, reset_race),
     };

@@ -8,10 +8,10 @@ static void usage_errors(void **state)
 {
     (void)state;
     static const struct { const char *arguments, *message; } rows[] = {
-        {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help"},
+        {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory, planner or all; see --help"},
         {"--json", "what? A suite"},
-        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, tiny, compile, first-call, dispatch, "
-                       "cold-start, plans or all, or --list FILE"},
+        {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, tiny, compile, memory, first-call, dispatch, "
+                       "cold-start, plans, planner or all, or --list FILE"},
         {"products", "\"products\" is no suite"},
         {"dispatch frobnicate", "\"frobnicate\" is no suite"},
         {"-- dispatch --json", "\"--json\" is no suite"},
@@ -78,7 +78,13 @@ static void usage_errors(void **state)
         {"dispatch --cpus 0:1", "--cpus: \"0:1\" is no list of processors"},
         {"dispatch --cpus 1023", "--cpus: none of these processors is there"},
         {"dispatch --csv --json", "--json and --csv exclude each other"},
+        {"memory --compiles 0", "--compiles: \"0\" is not a number from 1 to 1000"},
+        {"memory --cache a.db", "--cache is not for memory"},
+        {"memory --sms 8", "--sms is not for memory"},
+        {"memory --html a", "--html is not for memory"},
+        {"compile --helper a", "--helper is not for compile"},
         {"cold-start-child jitgemm", "cold-start-child is started by cold-start only"},
+        {"memory-child thread", "memory-child is started by memory only"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int status = run("\"$B\" %s", rows[i].arguments);
@@ -96,7 +102,7 @@ static void help_and_version(void **state)
     assert_int_equal(run("\"$B\" --help"), 0);
     assert_int_equal(strncmp(out, "usage: jitgemm-bench WHAT... [OPTION]...\n", 41), 0);
     static const char *const words[] = {"common16", "poison", "misalign", "skinny", "layers", "resnet50", "mobilenet_v2", "vit_b16", "yolo_v8n",
-                                        "whisper_base", "large", "tiny", "plans", "compile", "all", "first-call", "dispatch", "cold-start"};
+                                        "whisper_base", "large", "tiny", "plans", "compile", "memory", "all", "first-call", "dispatch", "cold-start"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strstr(strstr(out, "SUITES"), words[i])) fail_msg("no %s in:\n%s", words[i], out);
     assert_string_equal(err, "");

@@ -163,7 +163,7 @@ static const char *text(const cJSON *object, const char *name)
 static void helps(void **state)
 {
     (void)state;
-    static const char *const commands[] = {"ls", "show", "stats", "verify", "misses", "clear", "seal", "extract"};
+    static const char *const commands[] = {"ls", "show", "stats", "verify", "misses", "plans", "clear", "seal", "extract"};
     assert_int_equal(run("$T --help"), 0);
     assert_true(longest_line(out) <= 100);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {

@@ -184,7 +184,7 @@ static void commands_no_terminal(void **state)
     assert_has(out, "  64?[2J\n");
     assert_run(0, "\"$C\" misses --help && \"$C\" --help");
     assert_has(out, "usage: jitgemm-cache misses [--clear]");
-    assert_has(out, "remove everything, the misses too");
+    assert_has(out, "remove everything, the misses and plans too");
 }
 
 /* ---- jitgemm-prewarm --from-misses ------------------------------------------------------------------------------ */

@@ -164,6 +164,14 @@ static void usage_errors(void **state)
         {"--arch 87 --sms 0", "--sms: \"0\""},
         {"--jobs 1x", "--jobs: \"1x\""},
         {"--jobs -3", "--jobs: \"-3\""},
+        {"--budget 0", "--budget: \"0\""},
+        {"--budget -1s", "--budget: \"-1s\""},
+        {"--budget 5h", "--budget: \"5h\" is no time"},
+        {"--budget 0x10", "--budget: \"0x10\""},
+        {"--budget nan", "--budget: \"nan\""},
+        {"--budget s", "--budget: \"s\""},
+        {"--budget 1441min", "--budget: \"1441min\""},
+        {"--budget=", "--budget: \"\""},
         {"--cache ''", "--cache needs a file name"},
         {"--nvrtc=", "--nvrtc needs a file name"},
     };
@@ -488,6 +496,41 @@ static void interrupt_keeps_what_is_done(void **state)
     }
 }
 
+static double json_number(const cJSON *root, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItem(root, name);
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+/* The time is over when the first kernel is done: the generic one, though the size was named first. */
+static void budget_leaves_the_rest_for_the_next_run(void **state)
+{
+    (void)state;
+    need_nvrtc();
+    assert_int_equal(run("\"$T\" --arch 87,90 --cache budget.db --jobs 1 --budget 1ms --json 64:s4 64:s4:generic"), 0);
+    cJSON *root = cJSON_Parse(out);
+    assert_non_null(root);
+    const cJSON *kernels = cJSON_GetObjectItem(root, "kernels");
+    assert_int_equal(cJSON_GetArraySize(kernels), 1);
+    assert_has(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(kernels, 0), "problem")), ":generic");
+    assert_true(json_number(root, "budget_ms") == 1 && json_number(root, "left") == 1 && json_number(root, "archs_left") == 1);
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(root, "interrupted")));
+    cJSON_Delete(root);
+    assert_has(err, "time is over; 1 kernel is left for the next run\n");
+    assert_has(err, "time is over: architectures not begun: 1; run again to go on\n");
+    assert_counts(err, 1, 0, 0);
+
+    /* What is left is not shipped. */
+    assert_int_equal(run("\"$T\" --arch 87 --cache budget.db --jobs 1 --budget 1ms --seal --quiet 64:s4 64:s4:generic"), 1);
+    assert_has(err, "is not sealed, for not everything is in it");
+
+    /* In a budget that is enough all is made, and nothing is said of it. */
+    assert_int_equal(run("\"$T\" --arch 87 --cache budget.db --budget 1min 64:s4 64:s4:generic"), 0);
+    assert_counts(out, 1, 1, 0);
+    assert_string_equal(err, "");
+}
+
 static void second_interrupt_exits_at_once(void **state)
 {
     (void)state;
@@ -571,6 +614,7 @@ int main(void)
         cmocka_unit_test(generic_set),
         cmocka_unit_test(json_parses),
         cmocka_unit_test(interrupt_keeps_what_is_done),
+        cmocka_unit_test(budget_leaves_the_rest_for_the_next_run),
         cmocka_unit_test(second_interrupt_exits_at_once),
         cmocka_unit_test(full_output_is_an_error),
         cmocka_unit_test(full_output_of_a_real_run_is_an_error),

@@ -108,23 +108,6 @@ static void test_install_of_a_factory_file(void **state)
     assert_int_equal(run("rm -r %s/image %s/made.db %s/said", prefix, prefix, prefix), 0);
 }
 
-/* The unit must not fail a boot for want of a list or of NVRTC, and runs what is installed. */
-static void test_boot_unit(void **state)
-{
-    (void)state;
-    static const char *const lines[] = {"/p/bin/jitgemm-prewarm --list /etc/jitgemm/sizes.txt --generic",
-                                        "/p/bin/jitgemm-prewarm --from-misses --generic=f32,f16"};
-    assert_int_equal(run("! grep -q '^Condition' tools/jitgemm-prewarm.service"), 0);
-    assert_int_equal(run(MAKE "install >/dev/null", build, prefix), 0);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(run("grep -qx -e 'ExecStart=-%s' %s/image/p/lib/systemd/system/jitgemm-prewarm.service", lines[i], prefix), 0);
-        /* What stands there is a command line that the tool takes. */
-        assert_int_equal(run("cd %s; echo 64 >list; HOME=%s JITGEMM_CACHE= JITGEMM_DRIVER=cpu $(printf '%s/image%s --dry-run' | "
-                             "sed 's|/etc/jitgemm/sizes.txt|list|') >/dev/null 2>&1", prefix, prefix, prefix, lines[i]), 0);
-    }
-    assert_int_equal(run("rm -r %s/image %s/list", prefix, prefix), 0);
-}
-
 static void test_only_public_names(void **state)
 {
     (void)state;
@@ -192,7 +175,6 @@ int main(void)
         cmocka_unit_test(test_the_helper_needs_little),
         cmocka_unit_test(test_install_and_pkg_config),
         cmocka_unit_test(test_install_of_a_factory_file),
-        cmocka_unit_test(test_boot_unit),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -325,6 +325,22 @@ static void types_bring_their_generic_sets(void **state)
     assert_status(jg_close(c), JG_OK);
 }
 
+/* Whoever stops in the middle has what serves every size; the rest is as it was listed. */
+static void generic_kernels_come_first(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"40:generic", "generic", "generic", "56", "40"};
+    const jg_problem list[] = {square(56, JG_F32), square(40, JG_F32), {.m = 40, .n = 40, .k = 40, .form = JG_FORM_GENERIC}};
+    jg_context *c = open_host(JG_COMPILE_NEVER, 16);
+    record r;
+    jg_prewarm_options options = watched(&r, 1);
+    options.types = JG_RESIDENT_S4;
+    assert_status(jg_prewarm(c, list, 3, &options, NULL), JG_ERR_NOT_READY);
+    assert_sound(&r, 5);
+    for (int i = 0; i < 5; i++) assert_string_equal(r.problems[i], expected[i]);
+    assert_status(jg_close(c), JG_OK);
+}
+
 /* The sets of a list are those of its types and math, each once, whatever is fused in. */
 static void the_generic_set_follows_types_and_math(void **state)
 {
@@ -389,6 +405,7 @@ int main(void)
         FIXTURE_TEST(jobs_work_side_by_side_and_report_in_turn), FIXTURE_TEST(prewarmed_kernels_are_loaded),
         FIXTURE_TEST(a_load_that_fails_is_reported), FIXTURE_TEST(a_stop_keeps_what_is_finished),
         FIXTURE_TEST(the_generic_set_is_small_and_by_type), FIXTURE_TEST(types_bring_their_generic_sets),
+        FIXTURE_TEST(generic_kernels_come_first),
         FIXTURE_TEST(the_generic_set_follows_types_and_math), FIXTURE_TEST(a_build_host_plans_for_the_chip_it_is_told),
         FIXTURE_TEST(without_nvrtc_each_kernel_fails_and_says_why),
     };

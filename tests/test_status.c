@@ -21,7 +21,7 @@ static const struct {
     {10, "JG_ERR_FILE"}, {11, "JG_ERR_NOT_FOUND"}, {12, "JG_ERR_NOT_READY"}, {13, "JG_ERR_UNSUPPORTED"},
     {14, "JG_ERR_NO_DRIVER"}, {15, "JG_ERR_NO_DEVICE"}, {16, "JG_ERR_NO_NVRTC"}, {17, "JG_ERR_COMPILE"}, {18, "JG_ERR_LOAD"},
     {19, "JG_ERR_LAUNCH"}, {20, "JG_ERR_NO_MEMORY"}, {21, "JG_ERR_CACHE"}, {22, "JG_ERR_CANCELLED"}, {23, "JG_ERR_BUSY"},
-    {24, "JG_ERR_DEVICE"}, {100, "JG_ERR_DEVICE_LOST"}, {101, "JG_ERR_INTERNAL"},
+    {24, "JG_ERR_DEVICE"}, {25, "JG_ERR_HELPER"}, {100, "JG_ERR_DEVICE_LOST"}, {101, "JG_ERR_INTERNAL"},
 };
 
 static void names_and_numbers_are_pinned(void **state)

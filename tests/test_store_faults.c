@@ -244,8 +244,8 @@ static void leaves_foreign_files_alone(void **state)
     check_untouched(file, "not a jitgemm cache");
     unlink(file);
     make_sound();
-    sample_sql(file, "PRAGMA user_version=3");
-    check_untouched(file, "format 3");
+    sample_sql(file, "PRAGMA user_version=4");
+    check_untouched(file, "format 4");
     sample_sql(file, "PRAGMA user_version=0");
     check_untouched(file, "format 0");
 }

@@ -363,6 +363,29 @@ static void counts_of_threads_and_processes_add_up(void **state)
     store_close(s);
 }
 
+/* Another record and label for a miss that is there, whose counts stay; none for one that is not. */
+static void follows_another_record(void **state)
+{
+    (void)state;
+    store *s = sample_open(file, 0, 0);
+    store_miss one = miss("a", "t", 3);
+    one.gain = 1.5;
+    assert_int_equal(store_add_misses(s, &one, 1), STORE_OK);
+    one.record = 9;
+    one.label = "b label";
+    one.count = 100;
+    one.gain = 9;
+    assert_int_equal(store_renew_miss(s, &one), STORE_OK);
+    one.target = "u";
+    assert_int_equal(store_renew_miss(s, &one), STORE_OK);
+    check_list(s, NULL, "a t 3 b label 9 1.5 0;");
+    assert_int_equal(store_verify(s, NULL, NULL, NULL, NULL), STORE_OK);
+    store_close(s);
+    s = sample_open(file, STORE_READ_ONLY, 0);
+    assert_int_equal(store_renew_miss(s, &one), STORE_IO);
+    store_close(s);
+}
+
 /* ---- files of the first version --------------------------------------------------------------------------------- */
 
 static void reads_a_file_of_the_first_version(void **state)
@@ -411,7 +434,7 @@ static void upgrades_a_file_in_place(void **state)
     assert_int_equal(sample_put(s, 9, 100, NULL), STORE_OK);
     assert_int_equal(store_verify(s, NULL, NULL, NULL, NULL), STORE_OK);
     store_close(s);
-    assert_int_equal(sample_sql(file, "PRAGMA user_version"), 2);
+    assert_int_equal(sample_sql(file, "PRAGMA user_version"), 3);
     assert_int_equal(sample_sql(file, "SELECT COUNT(*) FROM sqlite_master WHERE name='usage_by_turn'"), 1);
     s = sample_open(file, 0, 0);
     check_list(s, NULL, "a t 1 a label 7 0 0;");
@@ -492,6 +515,7 @@ int main(void)
         TEST(survives_a_full_disk),
         TEST(refuses_to_cross_a_fork),
         TEST(counts_of_threads_and_processes_add_up),
+        TEST(follows_another_record),
         TEST(reads_a_file_of_the_first_version),
         TEST(upgrades_a_file_in_place),
         TEST(processes_upgrade_at_once),

@@ -18,7 +18,8 @@
 
 static const char *const command_names[BENCH_COMMANDS] = {
     [BENCH_FIRST_CALL] = "first-call", [BENCH_DISPATCH] = "dispatch", [BENCH_COLD_START] = "cold-start",
-    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile"};
+    [BENCH_PRODUCTS] = "products", [BENCH_PLANS] = "plans", [BENCH_COMPILE] = "compile",
+    [BENCH_MEMORY] = "memory", [BENCH_PLANNER] = "planner"};
 
 #define FOR_FIRST (1u << BENCH_FIRST_CALL)
 #define FOR_DISPATCH (1u << BENCH_DISPATCH)
@@ -26,13 +27,15 @@ static const char *const command_names[BENCH_COMMANDS] = {
 #define FOR_PRODUCTS (1u << BENCH_PRODUCTS)
 #define FOR_PLANS (1u << BENCH_PLANS)
 #define FOR_COMPILE (1u << BENCH_COMPILE)
+#define FOR_MEMORY (1u << BENCH_MEMORY)
+#define FOR_PLANNER (1u << BENCH_PLANNER)
 #define FOR_RESULTS (FOR_FIRST | FOR_DISPATCH | FOR_COLD | FOR_PRODUCTS | FOR_COMPILE) /* those with targets, pages, baselines */
 #define FOR_ALL (FOR_RESULTS | FOR_PLANS)
 
 typedef enum option_kind {
     NUMBER, FLAG, PATH,                            /* stored at `offset` as long, int, const char * */
     WORDS,                                         /* added to the bench_words at `offset` */
-    PROBLEM, TYPES, DATA, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
+    PROBLEM, TYPES, DATA, PLANS, PROCESSORS, FORMAT_JSON, FORMAT_CSV, HELP, VERSION
 } option_kind;
 
 static const struct option_row {
@@ -56,11 +59,14 @@ static const struct option_row {
     {"threads", NUMBER, FOR_DISPATCH, AT(threads), 1, 64, 1, 1},
     {"problems", NUMBER, FOR_DISPATCH, AT(problems), 0, 1000000, 0, 0},
     {"batches", NUMBER, FOR_DISPATCH, AT(batches), 1, 1000000, 400, 2},
+    {"compiles", NUMBER, FOR_MEMORY, AT(compiles), 1, 1000, 8, 8},
+    {"helper", PATH, FOR_MEMORY, AT(helper_path), 0, 0, 0, 0},
     {"runs", NUMBER, FOR_COLD, AT(runs), 1, 10000, 20, 2},
-    {"list", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(lists), 0, 0, 0, 0},
-    {"size", WORDS, FOR_PRODUCTS | FOR_PLANS, AT(single), 0, 0, 0, 0},
-    {"type", TYPES, FOR_PRODUCTS | FOR_PLANS | FOR_COMPILE, 0, 0, 0, 0, 0},
+    {"list", WORDS, FOR_PRODUCTS | FOR_PLANS | FOR_PLANNER, AT(lists), 0, 0, 0, 0},
+    {"size", WORDS, FOR_PRODUCTS | FOR_PLANS | FOR_PLANNER, AT(single), 0, 0, 0, 0},
+    {"type", TYPES, FOR_PRODUCTS | FOR_PLANS | FOR_PLANNER | FOR_COMPILE, 0, 0, 0, 0, 0},
     {"data", DATA, FOR_PRODUCTS | FOR_PLANS, 0, 0, 0, 0, 0},
+    {"plans", PLANS, FOR_PRODUCTS, 0, 0, 0, 0, 0},
     {"rounds", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(rounds), 3, 1000, 21, 1},
     {"sample", NUMBER, FOR_PRODUCTS | FOR_PLANS, AT(sample_us), 10, 1000000, 500, 10},
     {"generic", FLAG, FOR_PRODUCTS, AT(generic), 0, 0, 0, 0},
@@ -77,25 +83,26 @@ static const struct option_row {
     {"processes", NUMBER, FOR_RESULTS, AT(processes), BENCH_DRIFT_LEAST_RUNS, 1000, BENCH_DRIFT_LEAST_RUNS,
      BENCH_DRIFT_LEAST_RUNS},
     {"percent", NUMBER, FOR_RESULTS, AT(percent), 0, 1000, 3, 3},
-    {"cache", PATH, FOR_ALL, AT(cache_path), 0, 0, 0, 0},
+    {"place", WORDS, FOR_PLANNER, AT(places), 0, 0, 0, 0},
+    {"cache", PATH, FOR_ALL | FOR_PLANNER, AT(cache_path), 0, 0, 0, 0},
     {"fill", FLAG, FOR_FIRST | FOR_DISPATCH | FOR_COLD, AT(fill), 0, 0, 0, 0},
-    {"cpus", PROCESSORS, FOR_ALL, 0, 0, 0, 0, 0},
+    {"cpus", PROCESSORS, FOR_ALL | FOR_MEMORY, 0, 0, 0, 0, 0},
     {"no-peer", FLAG, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(no_peer), 0, 0, 0, 0},
     {"cublas", PATH, FOR_FIRST | FOR_COLD | FOR_PRODUCTS, AT(cublas_path), 0, 0, 0, 0},
-    {"driver", PATH, FOR_ALL, AT(driver_path), 0, 0, 0, 0},
-    {"nvrtc", PATH, FOR_ALL, AT(nvrtc_path), 0, 0, 0, 0},
-    {"check", FLAG, FOR_RESULTS, AT(check), 0, 0, 0, 0},
-    {"json", FORMAT_JSON, FOR_ALL, 0, 0, 0, 0, 0},
-    {"csv", FORMAT_CSV, FOR_ALL, 0, 0, 0, 0, 0},
-    {"help", HELP, FOR_ALL, 0, 0, 0, 0, 0},
-    {"version", VERSION, FOR_ALL, 0, 0, 0, 0, 0},
+    {"driver", PATH, FOR_ALL | FOR_MEMORY, AT(driver_path), 0, 0, 0, 0},
+    {"nvrtc", PATH, FOR_ALL | FOR_MEMORY, AT(nvrtc_path), 0, 0, 0, 0},
+    {"check", FLAG, FOR_RESULTS | FOR_MEMORY, AT(check), 0, 0, 0, 0},
+    {"json", FORMAT_JSON, FOR_ALL | FOR_MEMORY | FOR_PLANNER, 0, 0, 0, 0, 0},
+    {"csv", FORMAT_CSV, FOR_ALL | FOR_MEMORY | FOR_PLANNER, 0, 0, 0, 0, 0},
+    {"help", HELP, FOR_ALL | FOR_MEMORY | FOR_PLANNER, 0, 0, 0, 0, 0},
+    {"version", VERSION, FOR_ALL | FOR_MEMORY | FOR_PLANNER, 0, 0, 0, 0, 0},
 #undef AT
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_CODE = 256 };
 
 const char *bench_args_title(const bench_args *args, bench_command command)
 {
-    return command == BENCH_PRODUCTS || command == BENCH_PLANS ? args->title : command_names[command];
+    return command == BENCH_PRODUCTS || command == BENCH_PLANS || command == BENCH_PLANNER ? args->title : command_names[command];
 }
 
 static int has_command(const bench_args *args, bench_command command)
@@ -109,6 +116,7 @@ static void make_title(bench_args *args)
 {
     size_t length = 0;
     if (has_command(args, BENCH_PLANS)) text_append(args->title, sizeof args->title, &length, "plans");
+    if (has_command(args, BENCH_PLANNER)) text_append(args->title, sizeof args->title, &length, "planner");
     for (size_t i = 0; i < args->suites.count; i++)
         text_append(args->title, sizeof args->title, &length, "%s%s", length ? " " : "", args->suites.words[i]);
     for (size_t i = 0; i < args->lists.count; i++)
@@ -198,6 +206,14 @@ static int parse_data(const char *text, bench_args *args)
     return -1;
 }
 
+static int parse_plans(const char *text, bench_args *args)
+{
+    if (strcmp(text, "auto") == 0) args->plans = JG_PLANS_AUTO;
+    else if (strcmp(text, "model") == 0) args->plans = JG_PLANS_MODEL;
+    else return usage_error("--plans: \"%s\" is neither auto nor model", text);
+    return -1;
+}
+
 static int add_word(const struct option_row *row, const char *word, bench_args *args)
 {
     bench_words *words = (bench_words *)((char *)args + row->offset);
@@ -225,6 +241,7 @@ static int apply_option(const struct option_row *row, const char *value, bench_a
     case WORDS: return add_word(row, value, args);
     case TYPES: return parse_types(value, args);
     case DATA: return parse_data(value, args);
+    case PLANS: return parse_plans(value, args);
     case PROBLEM:
         args->problem = (jg_problem){0};
         return jg_problem_parse(value, &args->problem) == JG_OK ? -1 : usage_error("--%s: %s", row->name, jg_last_error());
@@ -254,6 +271,18 @@ static int put_plans_in_place(bench_args *args)
     return -1;
 }
 
+/* What was recorded of the suites, if that was said, instead of measuring them; it goes with nothing else. Returns as above. */
+static int put_planner_in_place(bench_args *args)
+{
+    if (!has_command(args, BENCH_PLANNER)) return -1;
+    for (size_t i = 0; i < args->command_count; i++)
+        if (args->commands[i] != BENCH_PLANNER && args->commands[i] != BENCH_PRODUCTS)
+            return usage_error("planner measures nothing: run %s by itself", command_names[args->commands[i]]);
+    args->commands[0] = BENCH_PLANNER;
+    args->command_count = 1;
+    return -1;
+}
+
 static void add_suite(const char *word, bench_args *args)
 {
     for (size_t i = 0; i < args->suites.count; i++)
@@ -277,8 +306,8 @@ static int unknown_word(const char *word)
     for (size_t i = 0; bench_list_at(i); i++)
         if (i == 0 || strcmp(bench_list_at(i)->suite, bench_list_at(i - 1)->suite) != 0)
             text_append(names, sizeof names, &length, "%s, ", bench_list_at(i)->suite);
-    return usage_error("\"%s\" is no suite; use %scompile, first-call, dispatch, cold-start, plans or all, or --list FILE", word,
-                       names);
+    return usage_error("\"%s\" is no suite; use %scompile, memory, first-call, dispatch, cold-start, plans, planner or all, or "
+                       "--list FILE", word, names);
 }
 
 static int set_command(const char *word, bench_args *args)
@@ -408,7 +437,8 @@ static int check_paths(const bench_args *args)
 static int check_combination(const bench_args *args, const char given[ROWS])
 {
     if (args->command_count == 0)
-        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile or all; see --help");
+        return usage_error("what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory, planner or all; see "
+                           "--help");
     for (int i = 0; i < ROWS; i++) {
         if (!given[i]) continue;
         if (!is_for_a_command(&rows[i], args))
@@ -432,6 +462,7 @@ int bench_args_parse(int argc, char **argv, bench_args *args)
         if (rows[i].kind == NUMBER) *number_at(args, &rows[i]) = -1;
     int status = collect(argc, argv, args, given);
     if (args->lists.count + args->single.count > 0) add_command(BENCH_PRODUCTS, args);
+    if (status < 0) status = put_planner_in_place(args);
     if (status < 0) status = put_plans_in_place(args);
     if (args->record) args->generic = 1;
     make_title(args);

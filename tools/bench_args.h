@@ -14,9 +14,12 @@ enum {
 typedef enum bench_format { BENCH_TABLE, BENCH_JSON, BENCH_CSV } bench_format;
 
 /* A further command is a name here, a row in bench_args.c's tables and one in jitgemm-bench.c. BENCH_PRODUCTS is every suite and
- * list of sizes, or, with BENCH_PLANS in its place, all plans of each. */
+ * list of sizes, or, with BENCH_PLANS in its place, all plans of each, or, with BENCH_PLANNER, what was recorded of them: that one
+ * stands alone and needs no GPU. */
 typedef enum bench_command {
-    BENCH_FIRST_CALL, BENCH_DISPATCH, BENCH_COLD_START, BENCH_PRODUCTS, BENCH_PLANS, BENCH_COMPILE, BENCH_COMMANDS
+    BENCH_FIRST_CALL, BENCH_DISPATCH, BENCH_COLD_START, BENCH_PRODUCTS, BENCH_PLANS, BENCH_COMPILE, BENCH_MEMORY,
+    BENCH_PLANNER,
+    BENCH_COMMANDS
 } bench_command;
 
 enum { BENCH_WORDS_MAX = 64, BENCH_TYPES_MAX = 16, BENCH_PASSED_MAX = 256 };
@@ -38,6 +41,8 @@ typedef struct bench_args {
     long threads, problems, batches;                       /* dispatch */
     jg_problem problem;
     long runs;                                             /* cold-start */
+    long compiles;                                         /* memory */
+    const char *helper_path;
     bench_words suites, lists, single;                     /* products: names, files, problem texts */
     char title[256];                                       /* of all of these */
     char titles[384];                                      /* of all commands */
@@ -46,8 +51,10 @@ typedef struct bench_args {
     bench_data data;
     long rounds, sample_us, sms, as_arch;
     int generic, record;
+    jg_plans plans;                                        /* products */
     int all_classes;                                       /* plans */
     const char *csv_path;
+    bench_words places;                                    /* planner: parts of their names; none: all */
     long jobs;                                             /* compile, plans */
     int fill, no_peer, check;
     const char *cache_path, *nvrtc_path, *driver_path, *cublas_path, *cublaslt_path;

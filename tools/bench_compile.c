@@ -2,7 +2,8 @@
  *
  * The specialised kernels of the common sizes one at a time on one thread, then the same again with several at once, then the
  * generic kernels that make every size run. Each time in a context that keeps nothing, and NVRTC's own cache is off, so every
- * compile is a whole one. It is the host that is timed: the numbers hold without a GPU too. */
+ * compile is a whole one; in this process, as `memory` compares that with a helper. It is the host that is timed: the numbers
+ * hold without a GPU too. */
 #include "bench_run.h"
 #include "bench_suites.h"
 
@@ -55,7 +56,7 @@ static int compile(compiles *c, const sizelist *problems, uint32_t types, uint32
     const jg_options options = {.device = JG_DEVICE_CPU, .arch = arch ? arch : run->gpu.arch,
                                 .sm_count = sms ? sms : run->gpu.sm_count, .compile = JG_COMPILE_WAIT, .helper = JG_HELPER_THREAD,
                                 .resident = JG_RESIDENT_NONE, .cache_path = "", .factory_path = "",
-                                .nvrtc_path = run->args.nvrtc_path};
+                                .helper = JG_HELPER_THREAD, .nvrtc_path = run->args.nvrtc_path};
     const jg_prewarm_options how = {.jobs = jobs, .generic_set = types != 0, .types = types, .progress = on_compiled, .user = c};
     jg_prewarm_result result = {0};
     jg_context *context;

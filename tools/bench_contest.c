@@ -414,7 +414,8 @@ static jg_status make_row(const contest *t, const jg_counters *counters, cJSON *
     if (t->own) jg_plan_info(t->own, &plan);
     *row = cJSON_CreateObject();
     const int ok = *row && bench_product_describe(*row, t->product, &plan) && add_contestants(*row, t) && add_ratio(*row, t) &&
-                   add_roofline(*row, t) && add_check(*row, t) && (!counters || add_counters(*row, counters));
+                   add_roofline(*row, t) && add_check(*row, t) && (!counters || add_counters(*row, counters)) &&
+                   (!plan.is_tuned || cJSON_AddTrueToObject(*row, "tuned"));
     if (ok) return JG_OK;
     cJSON_Delete(*row);
     *row = NULL;

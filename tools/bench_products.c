@@ -29,7 +29,7 @@ int bench_products_open_library(products *s)
         .device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .arch = bench_planned_arch(run), .sm_count = bench_planned_sms(run),
         .memory_max_kernels = 1 << 16, .memory_max_bytes = (uint64_t)4 << 30, .cache_max_bytes = s->cache_max_bytes,
-        .cache_path = run->cache_path,
+        .cache_path = run->cache_path, .plans = run->args.plans,
         .nvrtc_path = run->args.nvrtc_path, .driver_path = run->args.driver_path, .log = on_log, .log_user = run};
     if (jg_open(&options, &run->context) == JG_OK) return BENCH_EXIT_DONE;
     run->context = NULL;
@@ -217,12 +217,27 @@ void bench_products_conditions(products *s, const char *when)
                now.temperature_c, now.power_w);
 }
 
+/* Which plans are measured: recorded ones, or the planner's own. */
+static void add_plans(bench_run *run)
+{
+    char text[256];
+    const jg_stats stats = bench_stats_now(run);
+    const int model = run->args.plans == JG_PLANS_MODEL;
+    bench_report_fact(&run->report, "plans", model ? "model" : "auto");
+    bench_report_fact_number(&run->report, "recorded_plans", (double)stats.tuned);
+    if (model) snprintf(text, sizeof text, "Plans are those of the planner's model alone.");
+    else snprintf(text, sizeof text, "Recorded plans for %s: %llu; else those of the planner's model.", stats.place,
+                  (unsigned long long)stats.tuned);
+    if (model || stats.tuned) bench_report_note(&run->report, text);
+}
+
 static void begin_report(products *s)
 {
     bench_run *run = s->run;
     bench_report *r = &run->report;
     char text[256];
     bench_begin_report(run);
+    add_plans(run);
     if (run->gpu.software) {
         bench_report_note(r, "Counters of the software GPU instead of times.");
         bench_report_note(r, "load and store sect.: sectors of 32 bytes of global memory. "

@@ -1,7 +1,8 @@
-/* Measures all candidates of one product: see bench_race.h. The flow is: ask the planner -> plan by plan: make, check, time
- * shortly -> time the best ones again, in turns -> one row. */
+/* Measures candidates of one product: see bench_race.h. The flow is: ask the planner -> plan by plan: make, check, time
+ * shortly -> time the best ones again, in turns. */
 #include "bench_race.h"
 
+#include "bench_significance.h"
 #include "bench_stats.h"
 #include "status.h"
 
@@ -9,26 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORT_CALLS = 16, SHORT_REPLAYS = 2, MOST_CLASSES = 16 };
+enum { SHORT_CALLS = 16, SHORT_REPLAYS = 2, MOST_CLASSES = 16, LOOK_ROUNDS = 5, STEADY_REPLAYS = 3 };
 #define SHORT_US 100.0       /* a graph of the first, short pass */
 #define START_US 50.0        /* the start of a graph counts in the time of a call that is shorter */
 #define HOPELESS 2.0         /* so many times slower than the fastest is not looked at again */
 #define CLOSE 1.1            /* what is timed again: so many times the fastest */
 #define LONGEST_US 1e6       /* all rounds of a product together */
-
-typedef struct candidate {
-    jg_plan *plan;
-    jg_plan_details details;
-    int of_class;            /* the planner may choose it */
-    char refused[256];       /* "": it is not */
-    int is_wrong;
-    double check;            /* error over what is allowed; -1: equal bits were asked for instead */
-    double us;               /* 0: not measured */
-    size_t samples;          /* that us is the median of; of the short pass it is the least of two */
-    double *rounds;
-    bench_replay replay;
-    jg_counters counters;
-} candidate;
+#define STEADY 1.02          /* successive times of the same work that differ by less, STEADY_REPLAYS of them, are steady */
+#define STEADY_US 20e3       /* is not waited for longer */
 
 /* The first result of a numeric class. */
 typedef struct class_result {
@@ -39,7 +28,8 @@ typedef struct class_result {
 typedef struct race {
     bench_arena *arena;
     const bench_product *product;
-    candidate *all;
+    const bench_race_options *how;
+    bench_runner *all;
     size_t count, chosen;
     class_result classes[MOST_CLASSES];
     size_t class_count;
@@ -53,48 +43,58 @@ static int is_final(jg_status status)
 }
 
 /* Passes on what ends the run; keeps the rest with the candidate. */
-static jg_status settle(candidate *one, jg_status status)
+static jg_status settle(bench_runner *one, jg_status status)
 {
     if (status == JG_OK || is_final(status)) return status;
     snprintf(one->refused, sizeof one->refused, "%s", jg_last_error());
     return JG_OK;
 }
 
-static int is_ready(const candidate *one)
+int bench_runner_is_ready(const bench_runner *one)
 {
     return one->plan && !one->refused[0];
 }
 
-/* ---- the candidates ---- */
-
-/* Finds the planner's choice among them by its kernel's name, which only one that could be made has told. */
-static jg_status find_chosen(race *t)
+int bench_runner_is_right(const bench_runner *one)
 {
-    char text[512], name[sizeof t->all->details.kernel] = "";
-    RETURN_IF_ERROR(jg_plan_explain(t->arena->context, &t->product->problem, text, sizeof text, NULL));
-    sscanf(text, "chosen %191[^:]", name);
-    for (int refused = 0; refused <= 1; refused++)
-        for (size_t i = 0; i < t->count; i++) {
-            t->chosen = i;
-            if (refused ? !t->all[i].plan : strcmp(t->all[i].details.kernel, name) == 0) return JG_OK;
-        }
-    return status_set(JG_ERR_INTERNAL, "%s was chosen and is no candidate", name);
+    return bench_runner_is_ready(one) && !one->is_wrong;
 }
 
-static jg_status make_candidates(race *t, int all_classes)
+/* ---- the candidates ---- */
+
+static jg_status find_chosen(race *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        t->chosen = i;
+        if (t->all[i].details.is_planned) return JG_OK;
+    }
+    return status_set(JG_ERR_INTERNAL, "none of the candidates of %s is the planner's choice", t->product->text);
+}
+
+/* Which ones: those asked for, else all. */
+static jg_status number_candidates(race *t)
 {
     size_t of_class, all;
-    jg_context *context = t->arena->context;
-    RETURN_IF_ERROR(jg_plan_count_candidates(context, &t->product->problem, &of_class, &all));
-    const size_t count = all_classes ? all : of_class;
-    t->all = calloc(count ? count : 1, sizeof *t->all);
+    RETURN_IF_ERROR(jg_plan_count_candidates(t->arena->context, &t->product->problem, &of_class, &all));
+    t->count = t->how->indices ? t->how->count : t->how->all_classes ? all : of_class;
+    t->all = calloc(t->count ? t->count : 1, sizeof *t->all);
     if (!t->all) return status_set(JG_ERR_NO_MEMORY, "out of memory for plans");
-    t->count = count;
-    for (size_t i = 0; i < count; i++) {
-        candidate *one = &t->all[i];
-        one->of_class = i < of_class;
-        one->check = -1;
-        RETURN_IF_ERROR(settle(one, jg_plan_create_candidate(context, &t->product->problem, i, &one->plan)));
+    for (size_t i = 0; i < t->count; i++) {
+        t->all[i].index = t->how->indices ? t->how->indices[i] : i;
+        t->all[i].of_class = t->all[i].index < of_class;
+        t->all[i].check = -1;
+    }
+    return JG_OK;
+}
+
+static jg_status make_candidates(race *t)
+{
+    RETURN_IF_ERROR(number_candidates(t));
+    for (size_t i = 0; i < t->count; i++) {
+        bench_runner *one = &t->all[i];
+        const jg_problem *in = &t->product->problem;
+        RETURN_IF_ERROR(jg_plan_describe_candidate(t->arena->context, in, one->index, &one->details));
+        RETURN_IF_ERROR(settle(one, jg_plan_create_candidate(t->arena->context, in, one->index, &one->plan)));
         if (one->plan) jg_plan_info(one->plan, &one->details);
     }
     return find_chosen(t);
@@ -104,7 +104,7 @@ static jg_status make_candidates(race *t, int all_classes)
 
 typedef struct one_call {
     race *race;
-    const candidate *who;
+    const bench_runner *who;
 } one_call;
 
 static jg_status enqueue(void *user, unsigned index)
@@ -116,7 +116,7 @@ static jg_status enqueue(void *user, unsigned index)
 }
 
 /* The first of a class becomes its result, *c, which is taken then. */
-static void judge(race *t, candidate *one, void **c)
+static void judge(race *t, bench_runner *one, void **c)
 {
     const bench_layout *l = &t->product->layout;
     const bench_pool *pool = &t->arena->pool;
@@ -133,7 +133,7 @@ static void judge(race *t, candidate *one, void **c)
     *c = NULL;
 }
 
-static jg_status check(race *t, candidate *one)
+static jg_status check(race *t, bench_runner *one)
 {
     bench_arena *a = t->arena;
     one_call call = {t, one};
@@ -153,7 +153,7 @@ static jg_status check(race *t, candidate *one)
 /* ---- times ---- */
 
 /* Records a graph of so many calls in place of another one, and replays it once, since that is slow. *us: of a call then. */
-static jg_status record(race *t, candidate *one, unsigned calls, double *us)
+static jg_status record(race *t, bench_runner *one, unsigned calls, double *us)
 {
     const bench_clock *clock = &t->arena->clock;
     one_call call = {t, one};
@@ -162,7 +162,7 @@ static jg_status record(race *t, candidate *one, unsigned calls, double *us)
     return bench_replay_time(clock, &one->replay, us);
 }
 
-static jg_status replay_shortly(race *t, candidate *one)
+static jg_status replay_shortly(race *t, bench_runner *one)
 {
     double us;
     one->us = 0;
@@ -176,7 +176,7 @@ static jg_status replay_shortly(race *t, candidate *one)
 
 /* How long a call takes, roughly, where nothing is known: found with one, and, where that is mostly the graph's start, with
  * a few. */
-static jg_status time_first(race *t, candidate *one)
+static jg_status time_first(race *t, bench_runner *one)
 {
     double us;
     RETURN_IF_ERROR(record(t, one, 1, &us));
@@ -188,7 +188,7 @@ static jg_status time_first(race *t, candidate *one)
 
 /* A graph has as many calls as take SHORT_US by the fastest so far. So a slow kernel's takes longer, but none is recorded twice,
  * save the first. */
-static jg_status time_shortly(race *t, candidate *one)
+static jg_status time_shortly(race *t, bench_runner *one)
 {
     double us;
     if (t->fastest_us == 0) RETURN_IF_ERROR(time_first(t, one));
@@ -201,10 +201,10 @@ static jg_status time_shortly(race *t, candidate *one)
 }
 
 /* Checks and times one; its graph is not kept. A wrong one is timed too: what it takes may still tell something. */
-static jg_status run_one(race *t, candidate *one)
+static jg_status run_one(race *t, bench_runner *one)
 {
-    if (is_ready(one)) RETURN_IF_ERROR(check(t, one));
-    if (is_ready(one) && !t->arena->gpu->software) RETURN_IF_ERROR(settle(one, time_shortly(t, one)));
+    if (bench_runner_is_ready(one)) RETURN_IF_ERROR(check(t, one));
+    if (bench_runner_is_ready(one) && !t->arena->gpu->software) RETURN_IF_ERROR(settle(one, time_shortly(t, one)));
     bench_replay_free(&t->arena->clock, &one->replay);
     return JG_OK;
 }
@@ -216,13 +216,62 @@ static jg_status record_best(race *t, double *round_us)
     double us;
     *round_us = 0;
     for (size_t i = 0; i < t->count; i++) {
-        candidate *one = &t->all[i];
-        if (!is_ready(one) || (i != t->chosen && (one->is_wrong || one->us > CLOSE * t->fastest_us))) continue;
+        bench_runner *one = &t->all[i];
+        if (!bench_runner_is_ready(one) || (i != t->chosen && (one->is_wrong || one->us > CLOSE * t->fastest_us))) continue;
         one->rounds = calloc(a->rounds, sizeof *one->rounds);
         if (!one->rounds) return status_set(JG_ERR_NO_MEMORY, "out of memory for samples");
         const unsigned calls = bench_replay_calls(one->us, a->sample_us, t->product->layout.sets);
         RETURN_IF_ERROR(settle(one, record(t, one, calls, &us)));
-        if (is_ready(one)) *round_us += one->us * calls;
+        if (bench_runner_is_ready(one)) *round_us += one->us * calls;
+    }
+    return JG_OK;
+}
+
+static int is_timed(const bench_runner *one)
+{
+    return bench_runner_is_ready(one) && one->replay.graph && !one->is_beaten;
+}
+
+/* The one with the least median so far; the number of all if there is none. */
+static size_t find_leader(race *t)
+{
+    size_t leader = t->count;
+    for (size_t i = 0; i < t->count; i++) {
+        bench_runner *one = &t->all[i];
+        if (!is_timed(one)) continue;
+        one->us = bench_summarise(one->rounds, one->samples).p50;
+        if (!one->is_wrong && (leader == t->count || one->us < t->all[leader].us)) leader = i;
+    }
+    return leader;
+}
+
+/* Takes out whoever is slower than the leader by more than chance. Returns how many are left. */
+static size_t drop_beaten(race *t)
+{
+    size_t left = 0;
+    const size_t leader = find_leader(t);
+    for (size_t i = 0; i < t->count && leader < t->count; i++) {
+        bench_runner *one = &t->all[i];
+        const bench_runner *first = &t->all[leader];
+        if (!is_timed(one)) continue;
+        if (i != leader) {
+            const double p = bench_mann_whitney(one->rounds, one->samples, first->rounds, first->samples);
+            one->is_beaten = p >= 0 && p < BENCH_RACE_CHANCE;
+        }
+        left += !one->is_beaten;
+    }
+    return left;
+}
+
+/* The GPU may have idled, and lowered its clocks: the planner's choice runs until it takes as long as before. */
+static jg_status wait_until_steady(race *t)
+{
+    double last = 0, us, together = 0;
+    const bench_runner *one = &t->all[t->chosen];
+    for (int equal = 0; is_timed(one) && equal < STEADY_REPLAYS && together < STEADY_US; last = us) {
+        RETURN_IF_ERROR(bench_replay_time(&t->arena->clock, &one->replay, &us));
+        together += us * one->replay.calls;
+        equal = us < STEADY * last && last < STEADY * us ? equal + 1 : 0;
     }
     return JG_OK;
 }
@@ -234,111 +283,63 @@ static jg_status time_best(race *t)
     size_t rounds = t->arena->rounds;
     RETURN_IF_ERROR(record_best(t, &round_us));
     while (rounds > 3 && (double)rounds * round_us > LONGEST_US) rounds--;
-    for (size_t round = 0; round < rounds; round++)
-        for (size_t i = 0; i < t->count; i++) {
-            candidate *one = &t->all[(round + i) % t->count];
-            if (is_ready(one) && one->replay.graph)
-                RETURN_IF_ERROR(bench_replay_time(&t->arena->clock, &one->replay, &one->rounds[round]));
-        }
     for (size_t i = 0; i < t->count; i++)
-        if (is_ready(&t->all[i]) && t->all[i].replay.graph) {
-            t->all[i].us = bench_summarise(t->all[i].rounds, rounds).p50;
-            t->all[i].samples = rounds;
+        if (is_timed(&t->all[i])) t->all[i].samples = 0; /* the short pass does not count any more */
+    if (t->how->ends_early) RETURN_IF_ERROR(wait_until_steady(t));
+    for (size_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < t->count; i++) {
+            bench_runner *one = &t->all[(round + i) % t->count];
+            if (!is_timed(one)) continue;
+            RETURN_IF_ERROR(bench_replay_time(&t->arena->clock, &one->replay, &one->rounds[one->samples]));
+            one->samples++;
         }
+        const int looks = t->how->ends_early && (round + 1) % LOOK_ROUNDS == 0 && round + 1 < rounds;
+        if (looks && drop_beaten(t) <= 1) break;
+    }
+    find_leader(t);
     return JG_OK;
 }
 
-/* ---- the row ---- */
-
-static int add_candidate(cJSON *array, const candidate *one)
-{
-    const jg_plan_details *d = &one->details;
-    const struct { const char *name; double value; } numbers[] = {
-        {"tile_m", d->tile_m}, {"tile_n", d->tile_n}, {"tile_k", d->tile_k}, {"warp_m", d->warp_m}, {"warp_n", d->warp_n},
-        {"stages", d->stages}, {"slices", d->slices}, {"threads", d->threads}, {"grid_x", (double)d->grid_x},
-        {"grid_y", (double)d->grid_y}, {"shared_bytes", d->shared_bytes}, {"registers", d->registers},
-        {"blocks_per_sm", d->blocks_per_sm}, {"waves", d->waves}, {"estimate_clocks", d->estimate_clocks}};
-    cJSON *object = cJSON_CreateObject();
-    if (!object || !cJSON_AddItemToArray(array, object)) {
-        cJSON_Delete(object);
-        return 0;
-    }
-    int ok = cJSON_AddStringToObject(object, "kernel", d->kernel) && cJSON_AddStringToObject(object, "family", d->family) &&
-             cJSON_AddBoolToObject(object, "of_class", one->of_class);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && one->plan; i++)
-        ok = ok && cJSON_AddNumberToObject(object, numbers[i].name, numbers[i].value);
-    if (one->refused[0]) return ok && cJSON_AddStringToObject(object, "refused", one->refused);
-    const double instructions = (double)one->counters.instructions;
-    if (one->us > 0)
-        ok = ok && cJSON_AddNumberToObject(object, "us", one->us) && cJSON_AddNumberToObject(object, "samples", (double)one->samples);
-    if (instructions > 0) ok = ok && cJSON_AddNumberToObject(object, "instructions", instructions);
-    if (one->check >= 0) ok = ok && cJSON_AddNumberToObject(object, "check", one->check < 1e9 ? one->check : 1e9);
-    if (one->is_wrong) ok = ok && cJSON_AddTrueToObject(object, "wrong");
-    return ok;
-}
+/* ---- all together ---- */
 
 /* The fastest with a right result; the number of all if there is none. */
 static size_t find_best(const race *t)
 {
     size_t best = t->count;
     for (size_t i = 0; i < t->count; i++) {
-        const candidate *one = &t->all[i];
-        if (is_ready(one) && !one->is_wrong && one->us > 0 && (best == t->count || one->us < t->all[best].us)) best = i;
+        const bench_runner *one = &t->all[i];
+        if (bench_runner_is_right(one) && one->us > 0 && (best == t->count || one->us < t->all[best].us)) best = i;
     }
     return best;
 }
 
-static jg_status make_row(const race *t, cJSON **row)
-{
-    const candidate *chosen = &t->all[t->chosen];
-    const size_t best = find_best(t);
-    *row = cJSON_CreateObject();
-    int ok = *row && bench_product_describe(*row, t->product, &chosen->details) &&
-             cJSON_AddNumberToObject(*row, "chosen", (double)t->chosen);
-    if (ok && best < t->count) ok = cJSON_AddNumberToObject(*row, "best", (double)best) != NULL;
-    if (ok && best < t->count && is_ready(chosen) && !chosen->is_wrong && chosen->us > 0)
-        ok = cJSON_AddNumberToObject(*row, "gap", chosen->us / t->all[best].us) != NULL;
-    cJSON *array = ok ? cJSON_AddArrayToObject(*row, "candidates") : NULL;
-    for (size_t i = 0; i < t->count && array; i++)
-        if (!add_candidate(array, &t->all[i])) array = NULL;
-    if (array) return JG_OK;
-    cJSON_Delete(*row);
-    *row = NULL;
-    return status_set(JG_ERR_NO_MEMORY, "out of memory for results");
-}
-
-/* ---- all together ---- */
-
-static void finish(race *t, bench_race_faults *faults)
-{
-    for (size_t i = 0; i < t->count; i++) {
-        candidate *one = &t->all[i];
-        faults->wrong += one->is_wrong != 0;
-        faults->refused += one->refused[0] != 0;
-        bench_replay_free(&t->arena->clock, &one->replay);
-        jg_plan_destroy(one->plan);
-        free(one->rounds);
-    }
-    for (size_t i = 0; i < t->class_count; i++) free(t->classes[i].c);
-    free(t->all);
-}
-
-static jg_status run_all(race *t, int all_classes, cJSON **row)
+static jg_status run_all(race *t)
 {
     RETURN_IF_ERROR(bench_pool_fill(&t->arena->pool, &t->product->layout));
-    RETURN_IF_ERROR(make_candidates(t, all_classes));
+    RETURN_IF_ERROR(make_candidates(t));
     RETURN_IF_ERROR(run_one(t, &t->all[t->chosen])); /* it is hardly the slowest, which would make all graphs short */
     for (size_t i = 0; i < t->count; i++)
         if (i != t->chosen) RETURN_IF_ERROR(run_one(t, &t->all[i]));
-    if (!t->arena->gpu->software && t->fastest_us > 0) RETURN_IF_ERROR(time_best(t));
-    return make_row(t, row);
+    return !t->arena->gpu->software && t->fastest_us > 0 ? time_best(t) : JG_OK;
 }
 
-jg_status bench_race(bench_arena *arena, const bench_product *product, int all_classes, cJSON **row, bench_race_faults *faults)
+jg_status bench_race_run(bench_arena *arena, const bench_product *product, const bench_race_options *how, bench_race_result *result)
 {
-    race t = {.arena = arena, .product = product};
-    *row = NULL;
-    const jg_status status = run_all(&t, all_classes, row);
-    finish(&t, faults);
+    race t = {.arena = arena, .product = product, .how = how};
+    const jg_status status = run_all(&t);
+    for (size_t i = 0; i < t.count && t.all; i++) bench_replay_free(&arena->clock, &t.all[i].replay);
+    for (size_t i = 0; i < t.class_count; i++) free(t.classes[i].c);
+    *result = (bench_race_result){.all = t.all, .count = t.all ? t.count : 0, .planned = t.chosen, .best = find_best(&t)};
+    if (status != JG_OK) bench_race_free(result);
     return status;
+}
+
+void bench_race_free(bench_race_result *result)
+{
+    for (size_t i = 0; i < result->count; i++) {
+        jg_plan_destroy(result->all[i].plan);
+        free(result->all[i].rounds);
+    }
+    free(result->all);
+    *result = (bench_race_result){0};
 }

@@ -134,8 +134,8 @@ static void print_csv_series(const char *name, const char *unit, const bench_sum
 static void print_heading(const bench_environment *e, const char *command)
 {
     printf("jitgemm %s, %s\n%s, sm_%d, ", jg_version(), command, e->device, e->arch);
-    printf("driver for CUDA %d.%d%s%s, processors: %d", e->driver_version / 1000, e->driver_version % 1000 / 10,
-           *e->compiler ? ", kernels by " : "", e->compiler, e->processors);
+    if (e->driver_version) printf("driver for CUDA %d.%d, ", e->driver_version / 1000, e->driver_version % 1000 / 10);
+    printf("%s%s%sprocessors: %d", *e->compiler ? "kernels by " : "", e->compiler, *e->compiler ? ", " : "", e->processors);
     if (e->allowed != e->processors) printf(" (%d allowed)", e->allowed);
     putchar('\n');
     if (e->software) printf("%s\n", software_note);
@@ -262,6 +262,7 @@ cJSON *bench_report_take(bench_report *r)
     const struct { const char *name; cJSON **array; } arrays[] = {
         {"commands", &r->commands}, {"environment", &r->facts}, {"ceilings", &r->ceilings}, {"rows", &r->rows},
         {"summaries", &r->summaries}, {"plans", &r->plans}, {"gaps", &r->gaps}, {"compiles", &r->compiles},
+        {"memory", &r->memory},
         {"series", &r->series}, {"counts", &r->counts},
         {"targets", &r->targets}, {"notes", &r->notes}};
     int ok = root && !r->out_of_memory && cJSON_AddStringToObject(root, "format", BENCH_RESULT_FORMAT) &&

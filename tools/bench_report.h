@@ -39,7 +39,7 @@ typedef struct bench_report {
     char started[32];
     cJSON *facts;             /* "environment" */
     /* Arrays; null: empty. */
-    cJSON *commands, *ceilings, *rows, *summaries, *plans, *gaps, *compiles, *series, *counts, *targets, *notes;
+    cJSON *commands, *ceilings, *rows, *summaries, *plans, *gaps, *compiles, *memory, *series, *counts, *targets, *notes;
     int out_of_memory;
     int write_error;          /* errno of the first write that failed */
 } bench_report;

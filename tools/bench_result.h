@@ -15,6 +15,7 @@
  *           "m": 196, "n": 768, "k": 768, "batch": 1, "type": "f16", "ceiling": "f16",
  *           "data": "resident" or "rotated",            ceiling: the name of the one that it is held against
  *           "kernel": "jg_sm90_mma_...", "plan": "mma 128x64x32 w64x32 s3",      ours
+ *           "tuned": true,                      it is a recorded plan (jg_record_plan); absent where the planner's model chose
  *           "flops": 231211008, "bytes": 1782144,      of one product: 2 m n k; A, B and C once each
  *           "contestants": [
  *               {"name": "jitgemm", "us": {"n": 21, "min": 4.1, "p25": 4.2, "p50": 4.3, "p75": 4.4, "max": 5.0}},
@@ -50,6 +51,14 @@
  *       }, ...],
  *       "gaps": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 1.3}, ...],
  *       "compiles": [{"problem": "64:f16", "kernel": "jg_...", "ms": 121.5}, ...],
+ *       "memory": [{"command": "memory", "mode": "thread" or "helper",      where a process' kernels were compiled
+ *           "moments": [{"when": "before jg_open", "pss_kib": 894, "rss_kib": 2772}, ...], also "after jg_open", "after the first
+ *               compile", "after all compiles", "after jg_close"
+ *           "peak_kib": 82952,                  of the process itself (resident)
+ *           "helper_peak_kib": 104000,          of the largest process that it started; 0: none
+ *           "compile_ms": [255.7, 239.3, ...],  each, in turn, as the process sees it
+ *           "refused": "why"                    nothing could be compiled so; instead of all the others
+ *       }, ...],
  *       "series": [{"command": "first-call", "name": "jitgemm", "unit": "us", "n": 20000, "min": 1.1, "p25": .., "p50": ..,
  *                   "p75": .., "p99": .., "p99.9": .., "max": 215.0, "histogram": [[1.0, 17], [1.19, 230], ...]}, ...],
  *           histogram: pairs of lower edge and number; an edge is the upper one of the pair before; empty ones are left out
@@ -67,12 +76,31 @@
  *     }
  *
  * A "type" has all that products of a group have in common, as words of a problem text: "f16", "f16.s8-f16", "f32:tf32:relu".
- * Arrays that would be empty may be left out. */
+ * Arrays that would be empty may be left out.
+ *
+ * What jitgemm-bench planner --json prints is another document:
+ *
+ *     {
+ *       "format": "jitgemm-bench planner", "format_version": 1, "version": "0.1.0", "cache": the file's path,
+ *       "places": [{
+ *           "place": "sm_90 132sm 6144bit", "device": "NVIDIA H200", "records": 96,
+ *           "software": false,                      true: numbers of instructions take the place of times
+ *           SUM,                                    of all that was asked for
+ *           "suites": [{"suite": "layers", SUM, "slowest": [{"problem", "kernel", "planned", "runner_up", "reason", "us",
+ *               "planned_us", "runner_up_us", "measured", "all": as in jg_measured, "loss": 1.21}, ...]}, ...],    the worst ten
+ *           "groups": [{"suite": "layers", "list": "resnet50", "type": "f16", SUM}, ...]
+ *       }, ...]
+ *     }
+ *
+ * SUM is: "problems": 21, "recorded": 20, "known": 20 (of these, those with a planned_us), "right": 14 (the model's choice is the
+ * fastest), "geomean": 1.02, "worst": 1.21, "worst_problem": "196x768x768:f16", of losses: planned_us / us. Suite "others" has the
+ * records of no suite. What is unknown is left out. */
 #ifndef JG_TOOLS_BENCH_RESULT_H
 #define JG_TOOLS_BENCH_RESULT_H
 
 #define BENCH_RESULT_FORMAT "jitgemm-bench result"
 #define BENCH_BASELINE_FORMAT "jitgemm-bench baseline"
+#define BENCH_PLANNER_FORMAT "jitgemm-bench planner"
 #define BENCH_RESULT_FORMAT_VERSION 1
 
 /* How the reason of a peer begins that does not do such products at all. */

@@ -152,7 +152,7 @@ static void print_line(bench_rows *rows, const bench_report *r, const cJSON *row
     else print_times(rows, row);
     if (isnan(check)) printf("%7s", "-");
     else printf("%7.2f", check);
-    printf("  %s", json_text(row, "plan"));
+    printf("  %s%s", json_text(row, "plan"), json_true(row, "tuned") ? " tuned" : "");
     if (check > 1) printf("  WRONG RESULT");
     else if (peer > 1) printf("  (the peer is off by %.0fx)", peer);
     putchar('\n');

@@ -29,6 +29,8 @@ int bench_products(bench_run *run);
 int bench_products_check(bench_run *run); /* before all commands: its options and lists, as far as the GPU need not be asked */
 int bench_plans(bench_run *run);
 int bench_compile(bench_run *run);
+int bench_planner(bench_run *run);   /* needs no GPU */
+int bench_memory(bench_run *run);
 
 /* Lets SIGINT and SIGTERM ask for an end; a second one ends the process at once. To be called before there are threads: they
  * must inherit that these signals are blocked. Returns 0, or -1 if no thread can be started. */

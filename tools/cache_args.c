@@ -21,7 +21,8 @@ static const char usage[] =
     "  verify          check every record; exit status 1 if any is damaged\n"
     "  misses [--clear]\n"
     "                  list the problems that ran on a generic kernel, most counted first; or forget them\n"
-    "  clear [--yes]   remove everything, the misses too, and give the space back\n"
+    "  plans [--clear] list the plans that were measured to be the fastest; or forget them\n"
+    "  clear [--yes]   remove everything, the misses and plans too, and give the space back\n"
     "  seal [FILE]     make the file fit to be a factory file, read from a read-only place\n"
     "  extract KEY --cubin|--ptx|--source FILE\n"
     "                  write a part of a kernel to FILE; - is standard output\n"
@@ -57,7 +58,8 @@ static const struct command {
      "KEY is a kernel name, an id, or a beginning of either that fits only one.\n"},
     {"stats", 0, cache_stats,
      "usage: jitgemm-cache stats [--cache FILE] [--json]\n"
-     "Shows sums over the file: kernels, bytes, compile time and uses, in all and for each target.\n"},
+     "Shows sums over the file: recorded plans, and kernels, bytes, compile time and uses, in all and for\n"
+     "each target.\n"},
     {"verify", 0, cache_verify,
      "usage: jitgemm-cache verify [--cache FILE] [--json]\n"
      "Checks the structure of the file and the checksum of every record, and changes nothing.\n"
@@ -70,11 +72,19 @@ static const struct command {
      "as fast it was measured to be, and the problem as jitgemm-prewarm takes it.\n"
      "jitgemm-prewarm --from-misses makes the kernels of all of them.\n"
      "--clear forgets the misses, and the measurements with them, and keeps every kernel.\n"},
+    {"plans", TAKES_CLEAR, cache_plans,
+     "usage: jitgemm-cache plans [--clear] [--cache FILE] [--json]\n"
+     "Lists the plans that jitgemm-prewarm --tune measured to be the fastest, by place and problem: time\n"
+     "of one product, how many times as fast that is as what the planner's model chooses, and as the\n"
+     "second best, how many candidates were measured, whether the kernel is in the file, clock, power\n"
+     "mode, when, the kernel's tile, and the problem as jitgemm-prewarm takes it. Programs use a plan\n"
+     "wherever architecture, multiprocessors and memory are those of its place.\n"
+     "--clear forgets the plans and keeps every kernel.\n"},
     {"clear", WRITES | TAKES_YES, cache_clear,
      "usage: jitgemm-cache clear [--yes] [--cache FILE] [--json]\n"
-     "Removes everything, the list of misses too, and gives the space back, also from a damaged cache\n"
-     "file. Asks first on a terminal; elsewhere it needs --yes. Programs that are using the file may\n"
-     "go on.\n"},
+     "Removes everything, the list of misses and the recorded plans too, and gives the space back, also\n"
+     "from a damaged cache file. Asks first on a terminal; elsewhere it needs --yes. Programs that are\n"
+     "using the file may go on.\n"},
     {"seal", WRITES | TAKES_FILE, cache_seal,
      "usage: jitgemm-cache seal [FILE] [--json]\n"
      "Makes a cache file complete in itself, so that programs can read it from a read-only place as\n"

@@ -20,7 +20,7 @@ struct cache_args {
     jg_part part;           /* of extract */
     const char *file;       /* of extract; "-" is standard output */
     int json, yes, force;
-    int clear;              /* of misses: forget them */
+    int clear;              /* of misses and plans: forget them */
 };
 
 /* Fills in *args. Returns -1 to go on, else the status to exit with: 0 after --help or --version, CACHE_EXIT_USAGE after a

@@ -210,12 +210,13 @@ static void add_sums(cJSON *object, const sums *row, int *ok)
     cache_json_number(object, "uses", (double)row->uses, ok);
 }
 
-static int stats_as_json(const char *path, const sum_table *t)
+static int stats_as_json(const char *path, const sum_table *t, size_t plans)
 {
     int ok = 1;
     cJSON *object = cJSON_CreateObject();
     cache_json_text(object, "path", path, &ok);
     cache_json_number(object, "file_bytes", (double)file_bytes(path), &ok);
+    cache_json_number(object, "plans", (double)plans, &ok);
     add_sums(object, &t->rows[0], &ok);
     cJSON *targets = cJSON_AddObjectToObject(object, "targets");
     for (size_t i = 1; i < t->count; i++)
@@ -223,10 +224,11 @@ static int stats_as_json(const char *path, const sum_table *t)
     return cache_json_print(object, ok && targets);
 }
 
-static int stats_as_table(const char *path, const sum_table *t)
+static int stats_as_table(const char *path, const sum_table *t, size_t plans)
 {
     put_line("file", path);
     put_line("file size", cache_format_bytes(file_bytes(path)).text);
+    printf("%-11s %zu recorded\n", "plans", plans);
     printf("\n%-10s  %7s  %10s  %10s  %10s  %12s  %8s\n", "TARGET", "KERNELS", "SIZE", "CUBIN", "PTX", "COMPILE", "USES");
     for (size_t i = 1; i <= t->count; i++) {
         const sums *row = &t->rows[i % t->count]; /* the sum of all comes last */
@@ -245,7 +247,8 @@ int cache_stats(const cache_args *args, jg_cache *cache)
     if (!row_of(&t, "all")) return cache_fail("out of memory");
     if (jg_cache_list(cache, sum_entry, &t) != JG_OK) status = cache_fail("%s", jg_last_error());
     else if (!t.ok) status = cache_fail("out of memory");
-    else status = args->json ? stats_as_json(jg_cache_path(cache), &t) : stats_as_table(jg_cache_path(cache), &t);
+    else if (args->json) status = stats_as_json(jg_cache_path(cache), &t, cache_count_plans(cache));
+    else status = stats_as_table(jg_cache_path(cache), &t, cache_count_plans(cache));
     free(t.rows);
     return status;
 }
@@ -291,14 +294,16 @@ int cache_verify(const cache_args *args, jg_cache *cache)
 
 /* ---- clear ------------------------------------------------------------------------------------------------------ */
 
-/* Asks on a terminal. Returns -1 to go on, else the exit status. */
-static int confirm(const char *path)
+/* Asks on a terminal; plans that took minutes to measure are worth a word. Returns -1 to go on, else the exit status. */
+static int confirm(const char *path, size_t plans)
 {
+    char also[64] = "";
+    if (plans) snprintf(also, sizeof also, ", %zu recorded plan%s too", plans, plans == 1 ? "" : "s");
     if (!isatty(STDIN_FILENO)) {
         cache_fail("clear needs --yes where it cannot ask");
         return CACHE_EXIT_USAGE;
     }
-    fprintf(stderr, "Remove everything in %s? [y/N] ", path);
+    fprintf(stderr, "Remove everything in %s%s? [y/N] ", path, also);
     int answer = getchar();
     for (int c = answer; c != '\n' && c != EOF;)
         c = getchar();
@@ -309,7 +314,7 @@ static int confirm(const char *path)
 int cache_clear(const cache_args *args, jg_cache *cache)
 {
     size_t removed;
-    int status = args->yes ? -1 : confirm(jg_cache_path(cache));
+    int status = args->yes ? -1 : confirm(jg_cache_path(cache), cache_count_plans(cache));
     if (status != -1) return status;
     if (jg_cache_clear(cache, &removed) != JG_OK) return cache_fail("%s", jg_last_error());
     if (args->json) {

@@ -10,7 +10,11 @@ int cache_stats(const cache_args *args, jg_cache *cache);
 int cache_verify(const cache_args *args, jg_cache *cache);
 int cache_clear(const cache_args *args, jg_cache *cache);
 int cache_misses(const cache_args *args, jg_cache *cache);
+int cache_plans(const cache_args *args, jg_cache *cache);
 int cache_seal(const cache_args *args, jg_cache *cache);
 int cache_extract(const cache_args *args, jg_cache *cache);
+
+/* How many recorded plans there are; 0 where that cannot be read. */
+size_t cache_count_plans(jg_cache *cache);
 
 #endif

@@ -1,14 +1,16 @@
 /* jitgemm-bench: what the library promises in; what it does, beside its targets, cuBLAS and cuBLASLt, out.
  *
  * The flow is: command line (bench_args.c) -> the GPU (bench_gpu.c) -> one command after another, which measure and report as
- * they go (bench_products.c for suites, bench_plans.c for all of their plans, bench_compile.c, bench_first_call.c,
+ * they go (bench_products.c for suites, bench_plans.c for all of their plans, bench_compile.c, bench_memory.c, bench_first_call.c,
  * bench_neighbour.c, bench_dispatch.c, bench_cold_start.c) -> report (bench_report.c, bench_rows.c) -> page (bench_html.c). With --save or --against this program
  * starts itself several times instead (bench_drift.c). See jitgemm-bench.1 for how it behaves. */
 #include "bench_baseline.h"
 #include "bench_cold_child.h"
 #include "bench_drift.h"
 #include "bench_html.h"
+#include "bench_memory_child.h"
 #include "bench_run.h"
+#include "options.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +20,8 @@
 
 static int (*const commands[BENCH_COMMANDS])(bench_run *run) = {
     [BENCH_FIRST_CALL] = bench_first_call, [BENCH_DISPATCH] = bench_dispatch, [BENCH_COLD_START] = bench_cold_start,
-    [BENCH_PRODUCTS] = bench_products, [BENCH_PLANS] = bench_plans, [BENCH_COMPILE] = bench_compile};
+    [BENCH_PRODUCTS] = bench_products, [BENCH_PLANS] = bench_plans, [BENCH_COMPILE] = bench_compile,
+    [BENCH_MEMORY] = bench_memory};
 
 /* Checks that standard output took everything. Returns the exit status: `status`, or failed if that is good. */
 static int finish_output(const bench_report *r, int status)
@@ -45,8 +48,18 @@ static int pin(bench_run *run)
     return BENCH_EXIT_USAGE;
 }
 
+/* Memory can be looked at on the cpu device too, where nothing else is. */
+static int needs_no_gpu(const bench_args *args)
+{
+    return args->command_count == 1 && args->commands[0] == BENCH_MEMORY && strcmp(options_driver_path(args->driver_path), "cpu") == 0;
+}
+
 static int open_gpu(bench_run *run)
 {
+    if (needs_no_gpu(&run->args)) {
+        run->gpu = (bench_gpu){.name = "no GPU", .arch = OPTIONS_CPU_ARCH};
+        return BENCH_EXIT_DONE;
+    }
     if (bench_gpu_open(run->args.driver_path, &run->gpu) == JG_OK) return BENCH_EXIT_DONE;
     progress_message(&run->progress, "jitgemm-bench: %s", jg_last_error());
     return BENCH_EXIT_FAILED;
@@ -137,11 +150,13 @@ int main(int argc, char **argv)
     static bench_run run;
     const int64_t main_ns = bench_now_ns();
     if (argc > 1 && strcmp(argv[1], COLD_COMMAND) == 0) return cold_child_main(argc, argv, main_ns);
+    if (argc > 1 && strcmp(argv[1], MEMORY_COMMAND) == 0) return memory_child_main(argc, argv);
     int status = bench_args_parse(argc, argv, &run.args);
     if (status >= 0) return status == BENCH_EXIT_DONE ? finish_output(&run.report, status) : status;
     run.report = (bench_report){.format = run.args.format};
     begin_progress(&run);
     signal(SIGPIPE, SIG_IGN); /* a reader that is gone is an error of writing, after which there is still something to clean up */
+    if (run.args.commands[0] == BENCH_PLANNER) return finish_output(&run.report, bench_planner(&run));
     status = pin(&run);
     if (status == BENCH_EXIT_DONE && bench_catch_stop_signals() != 0) status = bench_fail(&run, "no thread can be started");
     if (status == BENCH_EXIT_DONE)

@@ -1,8 +1,8 @@
 /* jitgemm-cache: a cache file in; what is in it, whether it is sound, or a part of it out.
  *
  * It exists for the operator's questions, and works on a machine without a GPU, a driver or a compiler. The flow is:
- * command line (cache_args.c) -> open the cache -> one command (cache_commands.c, cache_misses.c, cache_seal.c,
- * cache_extract.c) -> check the output.
+ * command line (cache_args.c) -> open the cache -> one command (cache_commands.c, cache_misses.c, cache_plans.c,
+ * cache_seal.c, cache_extract.c) -> check the output.
  * See jitgemm-cache.1 for how it behaves. */
 #include "cache_args.h"
 #include "cache_format.h"

@@ -3,6 +3,7 @@
  * It exists so that a pipeline never waits for a compiler: run it at boot, or on a build host without a GPU,
  * and ship the cache. The flow is: command line -> one context per architecture -> jg_prewarm with progress
  * -> a look into the cache file, whether everything really is in it -> the seal, if asked for -> report.
+ * With --tune plans are measured too, and everything is done by tune_run.c.
  * See jitgemm-prewarm.1 for how it behaves, prewarm_args.c for the command line, prewarm_report.c for output. */
 #include <errno.h>
 #include <signal.h>
@@ -14,8 +15,13 @@
 #include "kept_kernels.h"
 #include "prewarm_args.h"
 #include "prewarm_misses.h"
+#include "prewarm_recorded.h"
+#include "prewarm_repair.h"
 #include "prewarm_report.h"
 #include "progress.h"
+#include "tune_run.h"
+
+#define HURRIED_HELPER_MS 15e3 /* within a time budget, a compile helper that takes longer counts as hung */
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
@@ -24,6 +30,7 @@ typedef struct prewarm_run {
     prewarm_args args;
     report report;
     progress progress;
+    double started_ms;
     size_t done, total;   /* of the architecture at work */
     int stop_was_told;
     int out_of_memory;
@@ -46,6 +53,12 @@ static void catch_stop_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+/* Whether the time of --budget is over. */
+static int is_late(const prewarm_run *run)
+{
+    return run->args.budget_ms > 0 && progress_now_ms() - run->started_ms >= run->args.budget_ms;
 }
 
 /* ---- callbacks from the library ---- */
@@ -75,7 +88,7 @@ static int on_progress(void *user, const jg_progress *step)
         progress_message(&run->progress, "jitgemm-prewarm: stopping after the kernels at work; "
                                          "interrupt again to exit at once");
     }
-    return run->out_of_memory || (stop_requested && step->done < step->total);
+    return run->out_of_memory || ((stop_requested || is_late(run)) && step->done < step->total);
 }
 
 /* ---- one architecture ---- */
@@ -97,6 +110,7 @@ static jg_status open_context(prewarm_run *run, int arch, const char *cache_path
         .device = arch ? JG_DEVICE_CPU : JG_DEVICE_CUDA, .arch = arch, .sm_count = args->sm_count,
         .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .cache_path = cache_path, .factory_path = arch || args->seal ? "" : NULL, .nvrtc_path = args->nvrtc_path,
+        .helper_timeout_ms = args->budget_ms > 0 ? HURRIED_HELPER_MS : 0,
         .log = on_log, .log_user = run, .log_level = args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};
     jg_status status = jg_open(&options, context);
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
@@ -166,11 +180,18 @@ static void find_misses(prewarm_run *run, jg_context *context, const char *path,
     else progress_message(&run->progress, "jitgemm-prewarm: no misses for %s in %s", target, misses->path);
 }
 
-static int report_interrupt(prewarm_run *run)
+/* A prewarm that was stopped: by a signal, or as its time is over, which was asked for and so is no failure. */
+static int report_stop(prewarm_run *run)
 {
-    run->report.interrupted = 1;
-    fprintf(stderr, "jitgemm-prewarm: interrupted: %zu of %zu kernels are left; run again to go on\n",
-            run->total - run->done, run->total);
+    const size_t left = run->total - run->done;
+    run->report.left += left;
+    run->report.interrupted = stop_requested != 0;
+    if (!stop_requested) {
+        if (!run->args.quiet)
+            fprintf(stderr, "jitgemm-prewarm: time is over; %zu kernel%s left for the next run\n", left, left == 1 ? " is" : "s are");
+        return EXIT_DONE;
+    }
+    fprintf(stderr, "jitgemm-prewarm: interrupted: %zu of %zu kernels are left; run again to go on\n", left, run->total);
     return EXIT_INTERRUPTED;
 }
 
@@ -190,7 +211,10 @@ static int prewarm_sizes(prewarm_run *run, jg_context *context)
     report_failures(&run->report, first, stderr);
 
     if (run->out_of_memory) return print_error("out of memory");
-    if (status == JG_ERR_CANCELLED) return report_interrupt(run);
+    if (status == JG_ERR_CANCELLED) {
+        int stopped = report_stop(run);
+        return stopped == EXIT_DONE && run->report.failed > failed_before ? EXIT_FAILED : stopped;
+    }
     if (status == JG_OK) return EXIT_DONE;
     if (run->report.failed == failed_before) return print_error(jg_last_error()); /* failed as a whole */
     fprintf(stderr, "jitgemm-prewarm: kernels that failed: %zu, the first with %s\n",
@@ -220,16 +244,25 @@ static int prewarm_arch(prewarm_run *run, int arch)
 
 /* ---- dry run ---- */
 
-/* An empty problem gets no line, as it gets no kernel in a real run. */
-static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *kept, const jg_problem *problem)
+/* What the files hold that a real run would go by. */
+typedef struct held {
+    kept_kernels kept;
+    prewarm_recorded recorded;
+    jg_stats stats;
+} held;
+
+/* An empty problem gets no line, as it gets no kernel in a real run. A recorded plan goes before the model's choice. */
+static int plan_size(prewarm_run *run, jg_context *context, const held *files, const jg_problem *problem)
 {
     char text[JG_PROBLEM_TEXT_BYTES], kernel[192] = "";
     jg_problem_format(problem, text, sizeof text, NULL);
     char *explanation = explain(context, problem);
     const char *outcome = "failed", *error = explanation ? "" : jg_last_error();
     if (explanation) {
+        const char *tuned = prewarm_recorded_find(&files->recorded, text);
         chosen_kernel(explanation, kernel, sizeof kernel);
-        outcome = kept_kernels_has(kept, kernel) ? "cached" : "planned";
+        if (tuned && *kernel) snprintf(kernel, sizeof kernel, "%s", tuned);
+        outcome = kept_kernels_has(&files->kept, kernel) ? "cached" : "planned";
     }
     if (explanation && !*kernel) {
         free(explanation);
@@ -245,14 +278,14 @@ static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *
 }
 
 /* The same for the misses of the cache file. The library passes over one that is another version's, and so does this. */
-static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels *kept)
+static int plan_misses(prewarm_run *run, jg_context *context, const held *files)
 {
     prewarm_misses misses = {0};
     int status = EXIT_DONE;
     find_misses(run, context, run->args.cache_path, &misses);
     for (size_t i = 0; i < misses.count && status == EXIT_DONE; i++) {
         jg_problem problem = {0};
-        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) status = plan_size(run, context, kept, &problem);
+        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) status = plan_size(run, context, files, &problem);
         else progress_message(&run->progress, "jitgemm-prewarm: warning: a miss is passed over: %s", jg_last_error());
     }
     prewarm_misses_free(&misses);
@@ -260,11 +293,15 @@ static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels
 }
 
 /* What is in the cache file, and in the factory file if the context has one. */
-static void read_kept(prewarm_run *run, jg_context *context, kept_kernels *kept)
+static void read_held(prewarm_run *run, jg_context *context, held *files)
 {
-    jg_stats stats;
-    kept_kernels_read(kept, run->args.cache_path);
-    if (jg_cache_stats(context, &stats) == JG_OK && *stats.factory) kept_kernels_read(kept, stats.factory);
+    jg_stats *stats = &files->stats;
+    kept_kernels_read(&files->kept, run->args.cache_path);
+    if (jg_cache_stats(context, stats) != JG_OK) return;
+    prewarm_recorded_read(&files->recorded, run->args.cache_path, stats->place);
+    if (!*stats->factory) return;
+    kept_kernels_read(&files->kept, stats->factory);
+    prewarm_recorded_read(&files->recorded, stats->factory, stats->place);
 }
 
 /* Says what a run for one architecture would make. Opens the cache only to read; one that is not there, or cannot be
@@ -272,16 +309,17 @@ static void read_kept(prewarm_run *run, jg_context *context, kept_kernels *kept)
 static int plan_arch(prewarm_run *run, int arch)
 {
     jg_context *context;
-    kept_kernels kept = {0};
+    held files = {0};
     size_t first = run->report.count, failed_before = run->report.failed;
     int status = EXIT_DONE;
     begin_progress(run, "");
     if (open_context(run, arch, "", &context) != JG_OK) return print_error(jg_last_error());
-    read_kept(run, context, &kept);
+    read_held(run, context, &files);
     for (size_t i = 0; i < run->args.sizes.count && status == EXIT_DONE; i++)
-        status = plan_size(run, context, &kept, &run->args.sizes.items[i]);
-    if (run->args.from_misses && status == EXIT_DONE) status = plan_misses(run, context, &kept);
-    kept_kernels_free(&kept);
+        status = plan_size(run, context, &files, &run->args.sizes.items[i]);
+    if (run->args.from_misses && status == EXIT_DONE) status = plan_misses(run, context, &files);
+    kept_kernels_free(&files.kept);
+    prewarm_recorded_free(&files.recorded);
     jg_close(context);
     report_failures(&run->report, first, stderr);
     run->report.elapsed_ms += progress_end(&run->progress);
@@ -330,18 +368,38 @@ static int seal(prewarm_run *run)
     return status;
 }
 
-/* Whether everything is in the file, and its seal. A file that lacks something gets none, so that it is not shipped. */
+/* Whether everything is in the file, and its seal. A file that lacks something gets none, so that it is not shipped, and a run that
+ * was to seal it has failed. */
 static int finish_file(prewarm_run *run, int status)
 {
     if (!*run->report.cache_path) return status;
     if (check_kept(run) != EXIT_DONE && status == EXIT_DONE) status = EXIT_FAILED;
     if (!run->args.seal) return status;
-    if (status == EXIT_DONE) return seal(run);
+    if (status == EXIT_DONE && !run->report.left && !run->report.archs_left) return seal(run);
     fprintf(stderr, "jitgemm-prewarm: %s is not sealed, for not everything is in it\n", run->report.cache_path);
-    return status;
+    return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
-/* Goes on to the next architecture after a failure, but not after an interrupt. */
+/* Says that `count` architectures are left. */
+static int report_archs_left(prewarm_run *run, size_t count)
+{
+    run->report.archs_left = count;
+    run->report.interrupted = stop_requested != 0;
+    if (stop_requested || !run->args.quiet)
+        fprintf(stderr, "jitgemm-prewarm: %s: architectures not begun: %zu; run again to go on\n",
+                stop_requested ? "interrupted" : "time is over", count);
+    return stop_requested ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+static void repair(prewarm_run *run)
+{
+    const char *error = prewarm_repair(run->args.cache_path, &run->report.repaired);
+    if (error) fprintf(stderr, "jitgemm-prewarm: the cache file is damaged and cannot be made anew: %s\n", error);
+    if (run->report.repaired)
+        fprintf(stderr, "jitgemm-prewarm: the cache file was damaged and is made anew; what it held, misses too, is lost\n");
+}
+
+/* Goes on to the next architecture after a failure, but not after an interrupt, nor when the time is over. */
 static int run_all(prewarm_run *run)
 {
     static const int own_device[] = {0};
@@ -350,12 +408,13 @@ static int run_all(prewarm_run *run)
     size_t count = args->arch_count ? args->arch_count : 1;
     int status = EXIT_DONE;
     run->report.takes_misses = args->from_misses;
+    run->report.budget_ms = args->budget_ms;
+    if (args->repair && !args->dry_run) repair(run);
     run->report.seals = args->seal && !args->dry_run;
     for (size_t i = 0; i < count; i++) {
-        if (stop_requested && i > 0) {
-            fprintf(stderr, "jitgemm-prewarm: interrupted: architectures not begun: %zu; run again to go on\n", count - i);
-            run->report.interrupted = 1;
-            status = EXIT_INTERRUPTED;
+        if (i > 0 && (stop_requested || (is_late(run) && !args->dry_run))) {
+            int stopped = report_archs_left(run, count - i);
+            if (stopped != EXIT_DONE) status = stopped;
             break;
         }
         int arch_status = args->dry_run ? plan_arch(run, archs[i]) : prewarm_arch(run, archs[i]);
@@ -387,8 +446,14 @@ static int write_result(const prewarm_run *run, int status)
 int main(int argc, char **argv)
 {
     static prewarm_run run;
+    run.started_ms = progress_now_ms();
     int status = prewarm_args_parse(argc, argv, &run.args);
     if (status >= 0) return status == EXIT_DONE ? finish_output(status) : status;
+    if (run.args.tune) {
+        status = finish_output(tune_run(&run.args, run.started_ms));
+        prewarm_args_free(&run.args);
+        return status;
+    }
     catch_stop_signals();
     status = write_result(&run, run_all(&run));
     report_free(&run.report);

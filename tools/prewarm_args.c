@@ -4,6 +4,8 @@
  * collected, then the sizes are read with the types and ops that the options gave as defaults. */
 #include "prewarm_args.h"
 
+#include "bench_suites.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -15,6 +17,7 @@
 #define TYPES_MAX 16
 #define OPS_MAX 4
 #define JOBS_MAX 16 /* more gain nothing: the compiler's own locks */
+#define BUDGET_MAX_MS (24 * 3600e3)
 
 static const char usage[] =
     "usage: jitgemm-prewarm [OPTION]... [SIZE]...\n"
@@ -25,6 +28,9 @@ static const char usage[] =
     "\n"
     "What to compile\n"
     "  --list FILE     read sizes from FILE, one a line; - is standard input; may be repeated\n"
+    "  --suite NAME,...\n"
+    "                  the sizes of a suite of jitgemm-bench: common16, poison, layers, skinny, resnet50 ...,\n"
+    "                  in f16 and f32 unless --type says otherwise\n"
     "  --type T,...    types of sizes that name none: f32, f16, bf16, s8, s4, e4m3, f16-f32, u8.s8-s32,\n"
     "                  f16.s4-f16, tf32, 3xtf32 ..., each with words of a size behind it, e.g. f16:relu\n"
     "  --op OP,...     transposes of sizes that name none: nn, nt, tn, tt\n"
@@ -38,10 +44,24 @@ static const char usage[] =
     "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU, all\n"
     "                  into one cache file\n"
     "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
+    "Tuning\n"
+    "  --tune          measure the best plans of each size on this machine's GPU, and record the fastest one\n"
+    "                  with a right result: it is used from then on wherever architecture, multiprocessors\n"
+    "                  and kind of memory are the same. --from-misses: what programs met, most counted first\n"
+    "  --budget TIME   stop after TIME, e.g. 30s, with everything so far kept: every size gets a few plans\n"
+    "                  measured before any gets more; run again to go on\n"
+    "  --candidates N  plans a size, the best by the planner's model; default 6\n"
+    "  --exhaustive    every legal plan of each size\n"
+    "  --allow-new-bits  also plans that sum in another order, and so change the last bits of results\n"
+    "  --retune        also sizes that have been tuned\n"
     "How\n"
     "  --jobs N        compiles at once; default one a processor; at most 16\n"
+    "  --budget TIME   begin no kernel later than TIME after the start, e.g. 20s, 500ms, 2min (20: seconds):\n"
+    "                  generic kernels first, then sizes as listed, then misses, most counted first; what\n"
+    "                  is left then is for the next run, and that is no failure\n"
     "  --cache FILE    cache file; default $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db\n"
     "  --nvrtc FILE    NVRTC library; default $JITGEMM_NVRTC, else the usual places\n"
+    "  --repair        make a cache file that is damaged as a whole, e.g. cut off, anew; else it is refused\n"
     "  --seal          at the end make the cache file fit to be shipped and read as a factory file\n"
     "  --dry-run       say what would be compiled and why; change nothing. The generic kernels of\n"
     "                  --generic are not listed: the library names them only as it makes them\n"
@@ -51,18 +71,19 @@ static const char usage[] =
     "  --verbose       also the library's messages\n"
     "  --help, --version\n"
     "\n"
-    "The last line is \"compiled N, cached N, failed N\". Exit status: 0 done, 1 something failed,\n"
+    "The last line is \"compiled N, cached N, failed N\", or \"tuned N, kept N, failed N, left N\" (kept: the\n"
+    "model's own choice is the fastest; left: neither budget nor you gave the time). Exit status: 0 done, 1 something failed,\n"
     "2 bad command line or list, 130 interrupted (what is done is kept; run again to go on).\n";
 
 enum {
-    OPTION_LIST = 256, OPTION_TYPE, OPTION_OP, OPTION_ORDER, OPTION_ARCH, OPTION_SMS, OPTION_JOBS,
-    OPTION_GENERIC, OPTION_CACHE, OPTION_NVRTC, OPTION_HELP, OPTION_VERSION
+    OPTION_LIST = 256, OPTION_TYPE, OPTION_OP, OPTION_ORDER, OPTION_ARCH, OPTION_SMS, OPTION_JOBS, OPTION_BUDGET,
+    OPTION_GENERIC, OPTION_CACHE, OPTION_NVRTC, OPTION_SUITE, OPTION_CANDIDATES, OPTION_HELP, OPTION_VERSION
 };
 
 /* One place where sizes come from, in the order given. */
 typedef struct source {
-    const char *text; /* a problem text, or a file name */
-    int is_list;
+    const char *text; /* a problem text, a file name, or names of suites */
+    enum { FROM_WORD, FROM_FILE, FROM_SUITES } kind;
 } source;
 
 /* The words of the command line before they are combined. */
@@ -96,6 +117,20 @@ static int parse_number(const char *option, const char *text, long max, long *nu
     if (end == text || *end != 0 || errno != 0 || *number < 1 || *number > max)
         return usage_error("%s: \"%s\" is not a number from 1 to %ld", option, text, max);
     return -1;
+}
+
+/* A time such as 20s, 500ms, 2min, 1.5s; a plain number is of seconds. */
+static int parse_time(const char *option, const char *text, double *ms)
+{
+    static const struct { const char *name; double ms; } units[] = {{"", 1e3}, {"s", 1e3}, {"ms", 1}, {"min", 60e3}};
+    char *unit;
+    const double number = strtod(text, &unit);
+    const char *digits = text + strspn(text, "0123456789."); /* strtod takes 0x10, 1e3 and nan too */
+    *ms = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && unit == digits && unit != text; i++)
+        if (strcmp(unit, units[i].name) == 0) *ms = number * units[i].ms;
+    if (*ms > 0 && *ms <= BUDGET_MAX_MS) return -1;
+    return usage_error("%s: \"%s\" is no time above 0 and up to a day; write it as 20s, 500ms or 2min", option, text);
 }
 
 static int add_type(words *w, prewarm_args *args, const char *word)
@@ -192,9 +227,9 @@ static int parse_path(const char *option, const char *text, const char **path)
     return *text ? -1 : usage_error("%s needs a file name", option);
 }
 
-static void add_source(words *w, const char *text, int is_list)
+static void add_source(words *w, const char *text, int kind)
 {
-    w->sources[w->source_count++] = (source){text, is_list};
+    w->sources[w->source_count++] = (source){text, kind};
 }
 
 static int apply_option(int option, char *value, words *w, prewarm_args *args)
@@ -202,7 +237,8 @@ static int apply_option(int option, char *value, words *w, prewarm_args *args)
     long number;
     int status;
     switch (option) {
-    case OPTION_LIST: add_source(w, value, 1); return -1;
+    case OPTION_LIST: add_source(w, value, FROM_FILE); return -1;
+    case OPTION_SUITE: add_source(w, value, FROM_SUITES); return -1;
     case OPTION_TYPE: return each_word(value, w, args, add_type);
     case OPTION_OP: return each_word(value, w, args, add_op);
     case OPTION_ARCH: return each_word(value, w, args, add_arch);
@@ -210,6 +246,11 @@ static int apply_option(int option, char *value, words *w, prewarm_args *args)
     case OPTION_ORDER: return parse_order(w, value);
     case OPTION_CACHE: return parse_path("--cache", value, &args->cache_path);
     case OPTION_NVRTC: return parse_path("--nvrtc", value, &args->nvrtc_path);
+    case OPTION_BUDGET: return parse_time("--budget", value, &args->budget_ms);
+    case OPTION_CANDIDATES:
+        status = parse_number("--candidates", value, 1000, &number);
+        args->candidates = (size_t)number;
+        return status;
     case OPTION_SMS:
         status = parse_number("--sms", value, 1024, &number);
         args->sm_count = (int)number;
@@ -235,6 +276,10 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
         {"nvrtc", required_argument, NULL, OPTION_NVRTC}, {"generic", optional_argument, NULL, OPTION_GENERIC},
         {"json", no_argument, &args->json, 1},            {"dry-run", no_argument, &args->dry_run, 1},
         {"quiet", no_argument, &args->quiet, 1},          {"verbose", no_argument, &args->verbose, 1},
+        {"budget", required_argument, NULL, OPTION_BUDGET}, {"suite", required_argument, NULL, OPTION_SUITE},
+        {"candidates", required_argument, NULL, OPTION_CANDIDATES}, {"repair", no_argument, &args->repair, 1},
+        {"tune", no_argument, &args->tune, 1},            {"exhaustive", no_argument, &args->exhaustive, 1},
+        {"allow-new-bits", no_argument, &args->allow_new_bits, 1}, {"retune", no_argument, &args->retune, 1},
         {"seal", no_argument, &args->seal, 1},            {"from-misses", no_argument, &args->from_misses, 1},
         {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
         {0}};
@@ -242,14 +287,14 @@ static int collect(int argc, char **argv, words *w, prewarm_args *args)
     opterr = 0;
     while (status < 0 && (option = getopt_long(argc, argv, "-:", options, NULL)) != -1) {
         if (option == 0) continue; /* a flag, already set */
-        if (option == 1) add_source(w, optarg, strcmp(optarg, "-") == 0);
+        if (option == 1) add_source(w, optarg, strcmp(optarg, "-") == 0 ? FROM_FILE : FROM_WORD);
         else if (option == ':') status = usage_error("%s needs a value; see --help", argv[optind - 1]);
         else if (option == '?' && (optopt < 0 || (optopt > ' ' && optopt < 256))) /* a short one; there are none */
             status = usage_error("unknown option -%c; see --help", optopt > ' ' && optopt < 127 ? optopt : '?');
         else if (option == '?') status = usage_error("bad option %s; see --help", argv[optind - 1]);
         else status = apply_option(option, optarg, w, args);
     }
-    for (; status < 0 && optind < argc; optind++) add_source(w, argv[optind], 0); /* after -- */
+    for (; status < 0 && optind < argc; optind++) add_source(w, argv[optind], FROM_WORD); /* after -- */
     return status;
 }
 
@@ -270,15 +315,38 @@ static size_t combine_defaults(words *w, jg_problem defaults[TYPES_MAX * OPS_MAX
     return count;
 }
 
-/* The 16 common squares; the types too, unless options gave them. */
-static int add_common_sizes(words *w, sizelist *sizes)
+/* For sizes that are a part of the program: f16 and f32, unless options gave types. */
+static size_t combine_own_defaults(const words *w, jg_problem defaults[TYPES_MAX * OPS_MAX])
+{
+    words own = *w;
+    if (own.type_count == 0) {
+        own.types[own.type_count++] = (jg_problem){.type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F16};
+        own.types[own.type_count++] = (jg_problem){.type_a = JG_F32, .type_b = JG_F32, .type_c = JG_F32};
+    }
+    return combine_defaults(&own, defaults);
+}
+
+/* Ends a group: the sizes since the last one are of `name`. Returns 0, or -1 if memory ran out. */
+static int end_group(prewarm_args *args, const char *name, int memory)
+{
+    prewarm_group *last = args->group_count ? &args->groups[args->group_count - 1] : NULL;
+    if ((last ? last->end : 0) == args->sizes.count) return 0;
+    if (last && strcmp(last->name, name) == 0) {
+        last->end = args->sizes.count;
+        return 0;
+    }
+    prewarm_group *grown = realloc(args->groups, (args->group_count + 1) * sizeof *grown);
+    if (!grown) return -1;
+    args->groups = grown;
+    args->groups[args->group_count++] = (prewarm_group){name, memory, args->sizes.count};
+    return 0;
+}
+
+/* The 16 common squares. */
+static int add_common_sizes(const words *w, sizelist *sizes)
 {
     jg_problem defaults[TYPES_MAX * OPS_MAX];
-    if (w->type_count == 0) {
-        w->types[w->type_count++] = (jg_problem){.type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F16};
-        w->types[w->type_count++] = (jg_problem){.type_a = JG_F32, .type_b = JG_F32, .type_c = JG_F32};
-    }
-    size_t count = combine_defaults(w, defaults);
+    const size_t count = combine_own_defaults(w, defaults);
     for (int size = 64; size <= 1024; size += 64) {
         char text[16];
         snprintf(text, sizeof text, "%d", size);
@@ -287,24 +355,72 @@ static int add_common_sizes(words *w, sizelist *sizes)
     return 0;
 }
 
+/* The lists that a word names. */
+static int add_suite(words *w, prewarm_args *args, const char *word)
+{
+    jg_problem defaults[TYPES_MAX * OPS_MAX];
+    const size_t count = combine_own_defaults(w, defaults);
+    const bench_list *list;
+    int found = 0;
+    for (size_t i = 0; (list = bench_list_at(i)); i++) {
+        if (!bench_list_matches(list, word)) continue;
+        found = 1;
+        if (bench_list_problems(list, defaults, count, &args->sizes) != 0) return usage_error("%s", args->sizes.error);
+        if (end_group(args, list->name, list->memory) != 0) return usage_error("out of memory");
+    }
+    return found ? -1 : usage_error("--suite: \"%s\" is none; jitgemm-bench --help lists them", word);
+}
+
 /* Whether there is something to make without any size. */
 static int has_other_work(const prewarm_args *args)
 {
     return args->from_misses || args->generic_types;
 }
 
-static int read_sources(words *w, const prewarm_args *args, sizelist *sizes)
+/* Sizes of one source. Returns as prewarm_args_parse. */
+static int read_source(words *w, prewarm_args *args, const source *from, const jg_problem *defaults, size_t count)
+{
+    const char *slash = strrchr(from->text, '/'), *name = "sizes";
+    int failed = 0;
+    if (from->kind == FROM_SUITES) return each_word(from->text, w, args, add_suite);
+    if (from->kind == FROM_FILE) {
+        name = slash ? slash + 1 : from->text;
+        failed = sizelist_read(&args->sizes, from->text, defaults, count);
+    } else failed = sizelist_add(&args->sizes, from->text, defaults, count);
+    if (failed) return usage_error("%s", args->sizes.error);
+    return end_group(args, name, 0) == 0 ? -1 : usage_error("out of memory");
+}
+
+static int read_sources(words *w, prewarm_args *args)
 {
     jg_problem defaults[TYPES_MAX * OPS_MAX];
-    if (w->source_count == 0) return has_other_work(args) ? 0 : add_common_sizes(w, sizes);
-    size_t count = combine_defaults(w, defaults);
-    for (size_t i = 0; i < w->source_count; i++) {
-        const source *s = &w->sources[i];
-        int failed = s->is_list ? sizelist_read(sizes, s->text, defaults, count)
-                                : sizelist_add(sizes, s->text, defaults, count);
-        if (failed) return -1;
+    int status = -1;
+    if (w->source_count == 0) {
+        if (has_other_work(args)) return -1;
+        if (add_common_sizes(w, &args->sizes) != 0) return usage_error("%s", args->sizes.error);
+        return end_group(args, "common16", 0) == 0 ? -1 : usage_error("out of memory");
     }
-    return 0;
+    words given = *w; /* suites have defaults of their own */
+    const size_t count = combine_defaults(&given, defaults);
+    for (size_t i = 0; i < w->source_count && status < 0; i++) status = read_source(w, args, &w->sources[i], defaults, count);
+    return status;
+}
+
+/* What goes with --tune, and what does not. */
+static int check_tuning(const prewarm_args *args)
+{
+    const struct { int given; const char *name; } rows[] = {{args->candidates != 0, "--candidates"},
+        {args->exhaustive, "--exhaustive"}, {args->allow_new_bits, "--allow-new-bits"}, {args->retune, "--retune"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !args->tune; i++)
+        if (rows[i].given) return usage_error("%s says how to tune, and needs --tune", rows[i].name);
+    if (!args->tune) return -1;
+    if (args->arch_count)
+        return usage_error("--tune measures on this machine's GPU, so it cannot tune for another one: leave out --arch, "
+                           "or run it on that machine");
+    if (args->generic) return usage_error("--tune leaves the generic kernels as they are: make them with --generic in a run of its own");
+    if (args->seal) return usage_error("--tune does not seal: run jitgemm-cache seal when the file is complete");
+    if (args->exhaustive && args->candidates) return usage_error("--exhaustive measures all candidates: leave out --candidates");
+    return -1;
 }
 
 int prewarm_args_parse(int argc, char **argv, prewarm_args *args)
@@ -314,11 +430,12 @@ int prewarm_args_parse(int argc, char **argv, prewarm_args *args)
     w.sources = calloc((size_t)argc + 1, sizeof *w.sources);
     if (!w.sources) return usage_error("out of memory");
     int status = collect(argc, argv, &w, args);
+    if (status < 0) status = check_tuning(args);
     if (status < 0 && args->sm_count && !args->arch_count)
         status = usage_error("--sms needs --arch: a GPU's own count is known");
     if (status < 0 && has_other_work(args) && w.source_count == 0 && (w.type_count || w.op_count || w.order_given))
         status = usage_error("--type, --op and --order say how to read sizes, and there is none");
-    if (status < 0 && read_sources(&w, args, &args->sizes) != 0) status = usage_error("%s", args->sizes.error);
+    if (status < 0) status = read_sources(&w, args);
     if (status < 0 && args->sizes.count == 0 && !has_other_work(args)) status = usage_error("the lists hold no size");
     free(w.sources);
     if (status >= 0) prewarm_args_free(args);
@@ -328,4 +445,7 @@ int prewarm_args_parse(int argc, char **argv, prewarm_args *args)
 void prewarm_args_free(prewarm_args *args)
 {
     sizelist_free(&args->sizes);
+    free(args->groups);
+    args->groups = NULL;
+    args->group_count = 0;
 }

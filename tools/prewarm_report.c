@@ -85,7 +85,11 @@ int report_json(const report *r, FILE *stream)
     if (r->generic_set) cJSON_AddStringToObject(root, "generic_set", r->generic_set);
     if (r->takes_misses) cJSON_AddNumberToObject(root, "misses", (double)r->misses);
     if (r->seals) cJSON_AddBoolToObject(root, "sealed", r->sealed);
+    if (r->repaired) cJSON_AddBoolToObject(root, "repaired", 1);
     cJSON_AddNumberToObject(root, "elapsed_ms", r->elapsed_ms);
+    if (r->budget_ms > 0) cJSON_AddNumberToObject(root, "budget_ms", r->budget_ms);
+    cJSON_AddNumberToObject(root, "left", (double)r->left);
+    if (r->archs_left) cJSON_AddNumberToObject(root, "archs_left", (double)r->archs_left);
     cJSON_AddBoolToObject(root, "interrupted", r->interrupted);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);

@@ -19,10 +19,14 @@ typedef struct report {
     size_t count, capacity;
     size_t compiled, cached, failed;
     int interrupted;
+    double budget_ms;        /* 0: none */
+    size_t left;             /* kernels not made, of the architectures begun: the time was over, or it was interrupted */
+    size_t archs_left;       /* architectures not begun, for the same reasons */
     const char *generic_set; /* what to say about it; null: nothing */
     int takes_misses, seals; /* whether these were asked for */
     size_t misses;           /* found, of all architectures */
     int sealed;
+    int repaired;            /* the cache file was damaged and is made anew */
     double elapsed_ms;
     char cache_path[512], factory_path[512];
 } report;

@@ -59,8 +59,7 @@ static void erase(progress *p)
     p->drawn_ms = 0;
 }
 
-/* Minutes and seconds, e.g. "1:05". */
-static void format_time(char *text, size_t size, double ms)
+void progress_format_time(char *text, size_t size, double ms)
 {
     long seconds = (long)(ms / 1e3 + 0.5);
     snprintf(text, size, "%ld:%02ld", seconds / 60, seconds % 60);
@@ -89,8 +88,8 @@ static void draw_bar(progress *p, const jg_progress *step, double now_ms)
     double elapsed_ms = now_ms - p->started_ms;
     double left_ms = elapsed_ms * (double)(step->total - step->done) / (double)(step->done ? step->done : 1);
     char gone[32], left[32], counts[128], times[96], bar[WIDTH_MAX + 1] = "", line[4 * WIDTH_MAX];
-    format_time(gone, sizeof gone, elapsed_ms);
-    format_time(left, sizeof left, left_ms);
+    progress_format_time(gone, sizeof gone, elapsed_ms);
+    progress_format_time(left, sizeof left, left_ms);
     snprintf(counts, sizeof counts, "%s%s%*zu/%zu", p->label, *p->label ? " " : "", decimal_digits(step->total),
              step->done, step->total);
     snprintf(times, sizeof times, "%s gone, %s left", gone, left);
@@ -125,6 +124,27 @@ void progress_step(progress *p, const jg_progress *step)
         print_line(p, step);
     else if (p->mode == PROGRESS_BAR && (now_ms - p->drawn_ms >= REDRAW_MS || step->done == step->total))
         draw_bar(p, step, now_ms);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void progress_draw(progress *p, const char *text)
+{
+    pthread_mutex_lock(&p->lock);
+    const double now_ms = progress_now_ms();
+    if (p->mode == PROGRESS_BAR && now_ms - p->drawn_ms >= REDRAW_MS) {
+        fprintf(p->stream, "%s%.*s", ERASE_LINE, terminal_width(p->stream) - 1, text);
+        fflush(p->stream);
+        p->drawn_ms = now_ms;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void progress_line(progress *p, const char *text)
+{
+    pthread_mutex_lock(&p->lock);
+    erase(p);
+    if (p->mode != PROGRESS_NONE) fprintf(p->stream, "%s\n", text);
+    fflush(p->stream);
     pthread_mutex_unlock(&p->lock);
 }
 

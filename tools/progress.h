@@ -29,11 +29,20 @@ void progress_begin(progress *p, FILE *stream, progress_mode mode, const char *l
 /* Shows one step; redraws are limited to ten a second. */
 void progress_step(progress *p, const jg_progress *step);
 
+/* Draws a text in the bar's place, where there is a bar; redraws are limited to ten a second. */
+void progress_draw(progress *p, const char *text);
+
+/* Writes one line to the stream without disturbing the bar; with PROGRESS_NONE none. */
+void progress_line(progress *p, const char *text);
+
 /* Writes one line to standard error without disturbing the bar. */
 void progress_message(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Takes the bar off the screen; messages may still follow. Returns the milliseconds since progress_begin. */
 double progress_end(progress *p);
+
+/* Minutes and seconds, e.g. "1:05". */
+void progress_format_time(char *text, size_t size, double ms);
 
 /* Milliseconds of a clock that never goes back. */
 double progress_now_ms(void);
