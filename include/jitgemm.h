@@ -483,8 +483,8 @@ typedef struct jg_context jg_context;
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);
 
 /* Closes a context: stops its worker, unloads its kernels and closes its cache. A compile under way is abandoned: it ends by
- * itself, later, and touches nothing of the context. A kernel that a captured graph still uses is gone then. Null is allowed.
- * All plans must be destroyed before (else BUSY, and nothing happens) and no other thread may be in a call on it.
+ * itself, later, and touches nothing of the context; a compile helper is killed. A kernel that a captured graph still uses is gone
+ * then. Null is allowed. All plans must be destroyed before (else BUSY, and nothing happens) and no other thread may be in a call on it.
  * Waits for queued GPU work, as cuModuleUnload does; else it takes at most 100 ms. */
 JG_API jg_status jg_close(jg_context *context);
 
