@@ -11,7 +11,7 @@ static void usage_errors(void **state)
         {"", "what? A suite such as common16, or first-call, dispatch, cold-start, compile, memory, planner or all; see --help"},
         {"--json", "what? A suite"},
         {"frobnicate", "\"frobnicate\" is no suite; use common16, poison, misalign, skinny, layers, large, tiny, compile, memory, first-call, dispatch, "
-                       "cold-start, plans or all, or --list FILE"},
+                       "cold-start, plans, planner or all, or --list FILE"},
         {"products", "\"products\" is no suite"},
         {"dispatch frobnicate", "\"frobnicate\" is no suite"},
         {"-- dispatch --json", "\"--json\" is no suite"},

@@ -95,7 +95,7 @@ static void helper_mode(void **state)
     assert_int_equal(cJSON_GetArraySize(get(mode, "compile_ms")), 2);
     assert_string_equal(cJSON_GetStringValue(get(target, "name")), "growth of the process by a helper's compiles");
     assert_string_equal(cJSON_GetStringValue(get(target, "unit")), "MiB");
-    assert_true(get(target, "limit")->valuedouble == 10);
+    assert_true(get(target, "limit")->valuedouble == 20);
     char *notes = cJSON_PrintUnformatted(get(root, "notes"));
     assert_has(notes, "The helper keeps ");
     cJSON_free(notes);

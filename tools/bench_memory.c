@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define GROWTH_LIMIT_MIB 10.0 /* of the process whose kernels a helper compiles; NVRTC alone takes 75 to 110 */
+#define GROWTH_LIMIT_MIB 20.0 /* of the process whose kernels a helper compiles: loading them is part of it. NVRTC alone takes 75 to 110 */
 #define MODE_WIDTH 10
 #define COLUMN_WIDTH 14
 
