@@ -475,9 +475,9 @@ typedef struct jg_context jg_context;
  * none it retains device 0's primary context (and releases it in jg_close). `options` may be null.
  * A cache that cannot be used is reported once through the log hook and is no error: the context
  * then works from memory alone.
- * Blocks: about 10 ms, and 0.1 ms for each kernel it loads; for the first primary context in a process, as long as CUDA
- * needs besides. Loads the resident generic kernels and what prewarming asks for, as far as the cache and factory files have
- * them; compiles nothing: what they lack the worker makes.
+ * Blocks: about 10 ms, 0.1 ms for each kernel it loads, and 4 µs for each recorded plan that it reads; for the first primary
+ * context in a process, as long as CUDA needs besides. Loads the resident generic kernels and what prewarming asks for, as far as
+ * the cache and factory files have them; compiles nothing: what they lack the worker makes.
  * Errors: NULL, VALUE, ARCH, NOT_READY (compile = NEVER and a generic kernel is missing), NO_DRIVER and NO_DEVICE (device =
  * CUDA; NO_DRIVER also for "swgpu"), DEVICE (a driver or device that is there but fails, also with device = AUTO), NO_MEMORY. */
 JG_API jg_status jg_open(const jg_options *options, jg_context **context);

@@ -95,6 +95,28 @@ static void a_newer_chip_is_planned_for_as_its_elder(void **state)
     assert_status(device_open(&as_auto, fake_path(), &d), JG_ERR_ARCH);
 }
 
+/* What measurements are good for: as planned for, and the kind of memory, as far as the driver tells. */
+static void the_place_is_what_plans_are_made_for(void **state)
+{
+    (void)state;
+    device d;
+    const jg_options narrow = {.device = JG_DEVICE_CUDA, .arch = 80, .sm_count = 4};
+    assert_status(device_open(&as_cuda, fake_path(), &d), JG_OK);
+    assert_string_equal(d.place, "sm_87 16sm unknown");
+    device_close(&d);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED, 1);
+    assert_status(device_open(&as_cuda, fake_path(), &d), JG_OK);
+    assert_string_equal(d.place, "sm_87 16sm shared");
+    device_close(&d);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED, 0);
+    fx.fake->set_attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 6144);
+    assert_status(device_open(&narrow, fake_path(), &d), JG_OK);
+    assert_string_equal(d.place, "sm_80 4sm 6144bit dedicated");
+    device_close(&d);
+    assert_status(device_open(&as_cpu, fake_path(), &d), JG_OK);
+    assert_string_equal(d.place, "");
+}
+
 static void a_wrong_arch_or_sm_count_is_refused(void **state)
 {
     (void)state;
@@ -235,7 +257,7 @@ int main(void)
         FIXTURE_TEST(limits_come_from_the_table), FIXTURE_TEST(the_current_context_is_bound),
         FIXTURE_TEST(else_the_primary_context_is_retained), FIXTURE_TEST(the_devices_own_limits_win),
         FIXTURE_TEST(a_newer_chip_is_planned_for_as_its_elder), FIXTURE_TEST(a_chip_can_be_planned_for_as_an_older_one),
-        FIXTURE_TEST(a_wrong_arch_or_sm_count_is_refused),
+        FIXTURE_TEST(the_place_is_what_plans_are_made_for), FIXTURE_TEST(a_wrong_arch_or_sm_count_is_refused),
         FIXTURE_TEST(auto_takes_the_cpu_where_there_is_no_gpu), FIXTURE_TEST(a_gpu_that_fails_is_an_error),
         FIXTURE_TEST(entering_pushes_only_where_needed),
     };

@@ -8,6 +8,7 @@
 #include "helper_wire.h"
 #include "nvrtc_api.h"
 #include "status.h"
+#include "text.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -297,22 +298,31 @@ static void what_nvrtc_says_comes_back(void **state)
     assert_no_children();
 }
 
-/* In the middle of a compile that takes seconds. */
+/* A kernel of 20,000 statements, which takes seconds to compile. */
+static const char *long_source(void)
+{
+    static char text[2 << 20];
+    size_t length = 0;
+    text_append(text, sizeof text, &length, "extern \"C\" __global__ void k(float *p) { float x = 0;\n");
+    for (int i = 0; i < 20000; i++) text_append(text, sizeof text, &length, "x = x * p[%d] + p[%d];\n", i * 7, i * 3);
+    text_append(text, sizeof text, &length, "p[0] = x; }");
+    assert_true(length < sizeof text);
+    return text;
+}
+
 static void its_channel_ends_a_compile(void **state)
 {
     (void)state;
-    static const char endless[] = "extern \"C\" __global__ void k(float *p) { float x = 0;\n#pragma unroll\n"
-                                  "for (int i = 0; i < 30000; i++) x = x * p[i] + p[i + 1]; p[0] = x; }";
     NEEDS_NVRTC();
-    const char *path = getenv("JITGEMM_NVRTC");
+    const char *text = long_source(), *path = getenv("JITGEMM_NVRTC");
     if (!path) path = "";
     const wire_request request = {.magic = WIRE_REQUEST_MAGIC, .arch = 87, .nvrtc_path_bytes = (uint32_t)strlen(path) + 1, .name_bytes = 2,
-                                  .source_bytes = sizeof endless};
+                                  .source_bytes = (uint32_t)strlen(text) + 1};
     helper_process p = start();
     assert_int_equal(send(p.channel, &request, sizeof request, 0), sizeof request);
     assert_int_equal(send(p.channel, path, request.nvrtc_path_bytes, 0), request.nvrtc_path_bytes);
     assert_int_equal(send(p.channel, "k", 2, 0), 2);
-    assert_int_equal(send(p.channel, endless, sizeof endless, 0), sizeof endless);
+    assert_int_equal(send(p.channel, text, request.source_bytes, 0), request.source_bytes);
     nap_ms(100);
     assert_false(is_gone_within(p.pid, 5));
     shutdown(p.channel, SHUT_RDWR);

@@ -15,10 +15,13 @@
 #include "kept_kernels.h"
 #include "prewarm_args.h"
 #include "prewarm_misses.h"
+#include "prewarm_recorded.h"
 #include "prewarm_repair.h"
 #include "prewarm_report.h"
 #include "progress.h"
 #include "tune_run.h"
+
+#define HURRIED_HELPER_MS 15e3 /* within a time budget, a compile helper that takes longer counts as hung */
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
@@ -107,6 +110,7 @@ static jg_status open_context(prewarm_run *run, int arch, const char *cache_path
         .device = arch ? JG_DEVICE_CPU : JG_DEVICE_CUDA, .arch = arch, .sm_count = args->sm_count,
         .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .prewarm = JG_PREWARM_NO_MET,
         .cache_path = cache_path, .factory_path = arch || args->seal ? "" : NULL, .nvrtc_path = args->nvrtc_path,
+        .helper_timeout_ms = args->budget_ms > 0 ? HURRIED_HELPER_MS : 0,
         .log = on_log, .log_user = run, .log_level = args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};
     jg_status status = jg_open(&options, context);
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE) {
@@ -240,16 +244,25 @@ static int prewarm_arch(prewarm_run *run, int arch)
 
 /* ---- dry run ---- */
 
-/* An empty problem gets no line, as it gets no kernel in a real run. */
-static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *kept, const jg_problem *problem)
+/* What the files hold that a real run would go by. */
+typedef struct held {
+    kept_kernels kept;
+    prewarm_recorded recorded;
+    jg_stats stats;
+} held;
+
+/* An empty problem gets no line, as it gets no kernel in a real run. A recorded plan goes before the model's choice. */
+static int plan_size(prewarm_run *run, jg_context *context, const held *files, const jg_problem *problem)
 {
     char text[JG_PROBLEM_TEXT_BYTES], kernel[192] = "";
     jg_problem_format(problem, text, sizeof text, NULL);
     char *explanation = explain(context, problem);
     const char *outcome = "failed", *error = explanation ? "" : jg_last_error();
     if (explanation) {
+        const char *tuned = prewarm_recorded_find(&files->recorded, text);
         chosen_kernel(explanation, kernel, sizeof kernel);
-        outcome = kept_kernels_has(kept, kernel) ? "cached" : "planned";
+        if (tuned && *kernel) snprintf(kernel, sizeof kernel, "%s", tuned);
+        outcome = kept_kernels_has(&files->kept, kernel) ? "cached" : "planned";
     }
     if (explanation && !*kernel) {
         free(explanation);
@@ -265,14 +278,14 @@ static int plan_size(prewarm_run *run, jg_context *context, const kept_kernels *
 }
 
 /* The same for the misses of the cache file. The library passes over one that is another version's, and so does this. */
-static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels *kept)
+static int plan_misses(prewarm_run *run, jg_context *context, const held *files)
 {
     prewarm_misses misses = {0};
     int status = EXIT_DONE;
     find_misses(run, context, run->args.cache_path, &misses);
     for (size_t i = 0; i < misses.count && status == EXIT_DONE; i++) {
         jg_problem problem = {0};
-        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) status = plan_size(run, context, kept, &problem);
+        if (jg_problem_parse(misses.problems[i], &problem) == JG_OK) status = plan_size(run, context, files, &problem);
         else progress_message(&run->progress, "jitgemm-prewarm: warning: a miss is passed over: %s", jg_last_error());
     }
     prewarm_misses_free(&misses);
@@ -280,11 +293,15 @@ static int plan_misses(prewarm_run *run, jg_context *context, const kept_kernels
 }
 
 /* What is in the cache file, and in the factory file if the context has one. */
-static void read_kept(prewarm_run *run, jg_context *context, kept_kernels *kept)
+static void read_held(prewarm_run *run, jg_context *context, held *files)
 {
-    jg_stats stats;
-    kept_kernels_read(kept, run->args.cache_path);
-    if (jg_cache_stats(context, &stats) == JG_OK && *stats.factory) kept_kernels_read(kept, stats.factory);
+    jg_stats *stats = &files->stats;
+    kept_kernels_read(&files->kept, run->args.cache_path);
+    if (jg_cache_stats(context, stats) != JG_OK) return;
+    prewarm_recorded_read(&files->recorded, run->args.cache_path, stats->place);
+    if (!*stats->factory) return;
+    kept_kernels_read(&files->kept, stats->factory);
+    prewarm_recorded_read(&files->recorded, stats->factory, stats->place);
 }
 
 /* Says what a run for one architecture would make. Opens the cache only to read; one that is not there, or cannot be
@@ -292,16 +309,17 @@ static void read_kept(prewarm_run *run, jg_context *context, kept_kernels *kept)
 static int plan_arch(prewarm_run *run, int arch)
 {
     jg_context *context;
-    kept_kernels kept = {0};
+    held files = {0};
     size_t first = run->report.count, failed_before = run->report.failed;
     int status = EXIT_DONE;
     begin_progress(run, "");
     if (open_context(run, arch, "", &context) != JG_OK) return print_error(jg_last_error());
-    read_kept(run, context, &kept);
+    read_held(run, context, &files);
     for (size_t i = 0; i < run->args.sizes.count && status == EXIT_DONE; i++)
-        status = plan_size(run, context, &kept, &run->args.sizes.items[i]);
-    if (run->args.from_misses && status == EXIT_DONE) status = plan_misses(run, context, &kept);
-    kept_kernels_free(&kept);
+        status = plan_size(run, context, &files, &run->args.sizes.items[i]);
+    if (run->args.from_misses && status == EXIT_DONE) status = plan_misses(run, context, &files);
+    kept_kernels_free(&files.kept);
+    prewarm_recorded_free(&files.recorded);
     jg_close(context);
     report_failures(&run->report, first, stderr);
     run->report.elapsed_ms += progress_end(&run->progress);

@@ -2,6 +2,7 @@
 #include "tune_setup.h"
 
 #include "prewarm_misses.h"
+#include "prewarm_repair.h"
 #include "tune_known.h"
 #include "tune_scratch.h"
 
@@ -64,11 +65,20 @@ static int check_file(tune_state *t)
     return TUNE_EXIT_DONE;
 }
 
+static void repair(tune_state *t)
+{
+    int repaired;
+    const char *error = prewarm_repair(t->args->cache_path, &repaired);
+    if (error) tune_fail(t, "the cache file is damaged and cannot be made anew: %s", error);
+    if (repaired) tune_fail(t, "the cache file was damaged and is made anew; what it held, misses too, is lost");
+}
+
 static int open_kept(tune_state *t)
 {
     const char *path = getenv("JITGEMM_DRIVER");
     if (path && strcmp(path, "cpu") == 0)
         return tune_fail(t, "--tune measures on the device, and JITGEMM_DRIVER=cpu says to use none; swgpu counts instructions");
+    if (t->args->repair && !t->args->dry_run) repair(t);
     const jg_options options = make_options(t, t->args->dry_run ? "" : t->args->cache_path);
     const jg_status status = jg_open(&options, &t->measure.kept);
     if (status == JG_ERR_NO_DRIVER || status == JG_ERR_NO_DEVICE)
