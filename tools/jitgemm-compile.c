@@ -4,6 +4,7 @@
  * said there. The main thread watches for the host's end, a second one with a large stack compiles. Once the answer is sent, the host
  * kills it. Exit status: 2 if it was not started by the library, 3 if it was asked nonsense, 4 if the host is gone, 5 if the
  * machine has no memory or thread for it. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "helper_wire.h"
@@ -26,10 +26,6 @@ enum { EXIT_USAGE = 2, EXIT_NONSENSE = 3, EXIT_ALONE = 4, EXIT_NO_ROOM = 5 };
 
 #define CHANNEL STDIN_FILENO
 #define STACK_BYTES ((size_t)8 << 20)
-
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 /* --- by hand --- */
 
@@ -59,12 +55,20 @@ static int answer_by_hand(int count, char **arguments)
 
 /* --- what it does to itself --- */
 
-/* What the host has open without O_CLOEXEC: a pipe that stays open here would never end for whoever reads it. */
+/* What the host has open without O_CLOEXEC: a pipe that stays open here would never end for whoever reads it. Not by close_range, for
+ * which the filters of older services (systemd 245, of JetPack 5) kill a process. */
 static void close_the_hosts_files(void)
 {
-    if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0) return;
-    const long most = sysconf(_SC_OPEN_MAX); /* a kernel before 5.9 */
-    for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); fd++) close(fd);
+    DIR *entries = opendir("/proc/self/fd");
+    if (!entries) {
+        for (int fd = STDERR_FILENO + 1; fd < 65536; fd++) close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        const int fd = atoi(entry->d_name);
+        if (fd > STDERR_FILENO && fd != dirfd(entries)) close(fd);
+    }
+    closedir(entries);
 }
 
 /* If memory runs out, this process goes, not the pipeline. Raising one's own is always allowed. */
