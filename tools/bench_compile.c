@@ -54,7 +54,7 @@ static int compile(compiles *c, const sizelist *problems, uint32_t types, uint32
     bench_run *run = c->run;
     const int arch = bench_planned_arch(run), sms = bench_planned_sms(run);
     const jg_options options = {.device = JG_DEVICE_CPU, .arch = arch ? arch : run->gpu.arch,
-                                .sm_count = sms ? sms : run->gpu.sm_count, .compile = JG_COMPILE_WAIT, .helper = JG_HELPER_THREAD,
+                                .sm_count = sms ? sms : run->gpu.sm_count, .compile = JG_COMPILE_WAIT,
                                 .resident = JG_RESIDENT_NONE, .cache_path = "", .factory_path = "",
                                 .helper = JG_HELPER_THREAD, .nvrtc_path = run->args.nvrtc_path};
     const jg_prewarm_options how = {.jobs = jobs, .generic_set = types != 0, .types = types, .progress = on_compiled, .user = c};
