@@ -194,6 +194,7 @@ static void walk(const problem *p, access_widths access, jg_form form, const lim
         if ((row->flags & needed) != needed || (slices && row->tile.slices != slices)) continue;
         char reason[160];
         reason[0] = '?';
+        reason[1] = 0;
         c.spec.tile = tile_for(family, p, row);
         plan_complete(p, l, &c);
         if (plan_is_legal(p, l, &c, reason, with_reasons ? sizeof reason : 0)) reason[0] = 0;
