@@ -45,12 +45,19 @@ static char **copy_texts(char *const *texts)
     return copy;
 }
 
+/* The host may go to another folder. */
+static char *make_absolute(const char *path)
+{
+    char *absolute = *path == '/' ? NULL : realpath(path, NULL);
+    return absolute ? absolute : strdup(path);
+}
+
 helper *helper_create(const char *path, double timeout_ms)
 {
     helper *h = calloc(1, sizeof *h);
     if (!h) return NULL;
     h->timeout_ms = timeout_ms;
-    h->path = strdup(path);
+    h->path = make_absolute(path);
     h->environment = copy_texts(environ);
     if (h->path && h->environment) return h;
     helper_destroy(h);

@@ -287,6 +287,27 @@ static void channels_of_others_are_not_passed_on(void **state)
     assert_string_equal(beside, alone);
 }
 
+/* Its path is that of the start, wherever the host goes. */
+static int go_elsewhere(void *user)
+{
+    (void)user;
+    char link[4200], target[4096];
+    snprintf(link, sizeof link, "%s/helper", folder);
+    if (!realpath(fake_helper_path(), target) || symlink(target, link) != 0 || chdir(folder) != 0) return 1;
+    helper *h = helper_create("./helper", 30e3);
+    if (chdir("/") != 0) return 2;
+    attempt a = compile_with(h, "kernel");
+    helper_destroy(h);
+    return a.outcome == HELPER_ANSWERED && a.status == JG_OK ? 0 : 3;
+}
+
+static void a_relative_path_stays_good(void **state)
+{
+    (void)state;
+    fake_helper_does(folder, "ok");
+    assert_int_equal(scratch_child(go_elsewhere, NULL, 0), 0);
+}
+
 /* The worker's idle priority is its helpers' too. */
 static int be_nice(void *user)
 {
@@ -453,6 +474,7 @@ int main(void)
         cmocka_unit_test(exhausted_limits_pass),
         cmocka_unit_test(cancelling_kills_at_once),
         cmocka_unit_test(helpers_get_the_environment_of_the_start),
+        cmocka_unit_test(a_relative_path_stays_good),
         cmocka_unit_test(channels_of_others_are_not_passed_on),
         cmocka_unit_test(priority_is_the_threads),
         cmocka_unit_test(any_handling_of_sigchld_will_do),

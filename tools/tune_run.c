@@ -136,7 +136,7 @@ static int report(tune_state *t, int status)
     const tune_counts counts = tune_count(&t->list);
     FILE *stream = t->args->json ? stderr : stdout;
     progress_end(&t->progress);
-    if (status == TUNE_EXIT_DONE && t->out_of_time && counts.left)
+    if (status == TUNE_EXIT_DONE && t->out_of_time && !t->args->quiet)
         progress_message(&t->progress, "jitgemm-prewarm: the budget is used up; run again to go on");
     if (status == TUNE_EXIT_DONE && facts.interrupted)
         progress_message(&t->progress, "jitgemm-prewarm: interrupted: %zu sizes are left; run again to go on", counts.left);
