@@ -119,8 +119,7 @@ static void the_example_of_settings_is_right(void **state)
     assert_int_equal(atoi(out), 5);
     assert_run(0, "grep -e CACHE= -e TYPES= -e BUDGET= set | while read -r line; do "
                   "grep -qx \"Environment=$line\" " UNIT " || exit 1; done");
-    assert_run(0, "sed -n 's/^ExecStart=-[^ ]* //p' " UNIT);
-    out[strcspn(out, "\n")] = 0;
+    assert_run(0, "sed -n '/^ExecStart=-/,/[^\\\\]$/p' " UNIT " | tr -d '\\\\\n' | sed 's/^[^ ]* //'");
     char arguments[512];
     snprintf(arguments, sizeof arguments, "%.511s", out);
     assert_run(0, "echo 64 >sizes; while IFS= read -r line; do export \"$line\"; done <set; "

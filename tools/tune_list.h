@@ -44,8 +44,8 @@ typedef struct tune_list {
     char error[1024];          /* of the last call that failed */
 } tune_list;
 
-/* Takes the sizes of the command line, those of a group type by type. l2_bytes: the GPU's, for lists whose claim is the memory; 0: operands stay where they are.
- * Returns 0, or -1 with list->error set. */
+/* Takes the sizes of the command line, those of a group type by type. l2_bytes: the GPU's, for lists whose claim is the memory; 0:
+ * operands stay where they are. Returns 0, or -1 with list->error set. */
 int tune_list_add_sizes(tune_list *list, const prewarm_args *args, int l2_bytes);
 
 /* Takes problem texts, such as those of the misses. One that this library cannot read is passed over, and counted in *passed.
