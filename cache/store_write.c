@@ -83,7 +83,7 @@ static store_status apply_stamps(store *s, uint64_t *turn)
 store_status store_check_writable(store *s)
 {
     int moved = 0;
-    if (s->read_only) return store_fail(s, STORE_IO, s->disk_full ? "is open for reading only, as the disk is full" : "is open for reading only");
+    if (s->read_only) return store_fail(s, STORE_IO, "is open for reading only%s", s->disk_full ? ", as the disk is full" : "");
     if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
         return store_fail(s, STORE_IO, "was deleted or replaced while open; open it again");
     return STORE_OK;

@@ -39,12 +39,13 @@ while IFS= read -r line; do
     case $line in Environment=*) set -- "$@" "${line#Environment=}" ;; esac
 done <"$unit"
 file=$(sed -n 's/^EnvironmentFile=-*//p' "$unit")
-while [ -e "$root$file" ] && IFS= read -r line; do
+while IFS= read -r line; do
     case $line in [A-Z]*=*) set -- "$@" "$line" ;; esac
 done <"$root$file"
 
-# Its one command, as each word of it would be taken: ${NAME} is a part of a word, $NAME as many words as it has.
-command=$(sed -n 's/^ExecStart=-*//p' "$unit")
+# Its one command, which may go on behind a \ at the end of a line, as each word of it would be taken: ${NAME} is a part of a word,
+# $NAME as many words as it has.
+command=$(sed -n -e ':more' -e '/\\$/{N;s/\\\n *//;b more' -e '}' -e 's/^ExecStart=-*//p' "$unit")
 umask "$(sed -n 's/^UMask=//p' "$unit")"
 cd /
 status=0

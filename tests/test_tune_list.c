@@ -89,6 +89,21 @@ static void common_sizes_by_default(void **state)
     assert_string_equal(row_text(16), "64");
 }
 
+/* Those that come to the same product share a recorded plan. */
+static void the_same_stored_otherwise(void **state)
+{
+    (void)state;
+    char key[JG_PROBLEM_TEXT_BYTES];
+    COLLECT("--tune", "24x32x16:col", "32x24x16", "33:f16:align=2", "33:f16", "64:f16:align=2", "64:f16");
+    assert_int_equal(list.count, 4);
+    assert_int_equal(list.row_count, 6);
+    assert_string_equal(list.problems[0].key, "32x24x16");
+    assert_string_equal(list.problems[1].product.text, "33:f16:align=2");
+    assert_string_equal(list.problems[1].key, "33:f16");
+    tune_key_format(&(jg_problem){.m = -1}, key, sizeof key);
+    assert_string_equal(key, "");
+}
+
 static void nothing_to_compute(void **state)
 {
     (void)state;
@@ -248,6 +263,7 @@ int main(void)
         cmocka_unit_test_teardown(each_once_and_type_by_type, tear_down),
         cmocka_unit_test_teardown(suites, tear_down),
         cmocka_unit_test_teardown(common_sizes_by_default, tear_down),
+        cmocka_unit_test_teardown(the_same_stored_otherwise, tear_down),
         cmocka_unit_test_teardown(nothing_to_compute, tear_down),
         cmocka_unit_test_teardown(misses, tear_down),
         cmocka_unit_test_teardown(groups, tear_down),

@@ -76,7 +76,7 @@ last() { grep -v '^ *$' "$OUT/$1.txt" | tail -n 1; }
 {
     step tune "$BUILD/bin/jitgemm-prewarm" --tune $what --type f16,f32 --budget $budget --cache "$cache"
     step planner "$BUILD/bin/jitgemm-bench" planner $measured --type f16,f32 --cache "$cache"
-    step again "$BUILD/bin/jitgemm-prewarm" --tune $what --type f16,f32 --budget $budget --cache "$cache"
+    step again "$BUILD/bin/jitgemm-prewarm" --tune $what --type f16,f32 --budget 5s --cache "$cache"
     step bench-model "$BUILD/bin/jitgemm-bench" $looked_at --type f16,f32 $rounds --no-peer --csv --cache "$cache" --plans model
     step bench-tuned "$BUILD/bin/jitgemm-bench" $looked_at --type f16,f32 $rounds --no-peer --csv --cache "$cache" --plans auto
     step memory "$BUILD/bin/jitgemm-bench" memory --compiles $compiles
@@ -89,6 +89,8 @@ compare "$OUT/bench-model.txt" "$OUT/bench-tuned.txt" >"$OUT/gain.txt" || bad=1
     line again "$(last again)"
     line memory "$(grep '^The helper' "$OUT/memory.txt" || grep SKIP "$OUT/memory.txt")"
     line killed "$(sed -n 's/^# //p; s/^SKIP/SKIP/p' "$OUT/killed.txt" | tail -n 1)"
+    echo "gain over the model's choice, as tuned:"
+    sed -n '/^list  *type /,/^[a-z]* [0-9]*, /p' "$OUT/tune.txt" | sed '$d'
     echo "measured again, the planner's model against recorded plans (same kernels: what is chance):"
     cat "$OUT/gain.txt"
 } | tee "$OUT/summary.txt"

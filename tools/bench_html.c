@@ -35,6 +35,7 @@ static const struct fact {
     {"clock_memory_end_mhz", "Memory clock after", "MHz"}, {"temperature_c", "Temperature before", "\xC2\xB0\x43"},
     {"temperature_end_c", "Temperature after", "\xC2\xB0\x43"}, {"power_w", "Power before", "W"},
     {"power_end_w", "Power after", "W"},     {"clocks_settled_s", "Clocks settled after", "s"},
+    {"plans", "Plans", ""},                  {"recorded_plans", "Recorded plans", ""},
 };
 
 /* Ends of members' names that say the unit of their number. */

@@ -95,12 +95,15 @@ static void print_line(const cJSON *mode)
     putchar('\n');
 }
 
-static void print_csv_line(const char *name, const char *when, double pss, double rss)
+static void print_csv_line(const char *name, const char *when, const cJSON *item)
 {
-    printf("%s,%s,", name, when);
-    if (!isnan(pss)) printf("%.0f", pss);
-    putchar(',');
-    if (!isnan(rss)) printf("%.0f", rss);
+    static const char *const columns[] = {"pss_kib", "rss_kib", "peak_kib"};
+    printf("%s,%s", name, when);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        const double kib = json_number(item, columns[i]);
+        putchar(',');
+        if (!isnan(kib)) printf("%.0f", kib);
+    }
     fputs(",\n", stdout);
 }
 
@@ -108,18 +111,16 @@ static void print_csv(bench_report *r, const cJSON *mode)
 {
     const cJSON *item;
     const char *name = json_text(mode, "mode");
-    if (!r->has_rows_above) fputs("\nmemory,when,pss_kib,rss_kib,refused\n", stdout);
+    if (!r->has_rows_above) fputs("\nmemory,when,pss_kib,rss_kib,peak_kib,refused\n", stdout);
     r->has_rows_above = 1;
     if (!is_measured(mode)) {
-        printf("%s,,,,", name);
+        printf("%s,,,,,", name);
         bench_report_csv_text(json_text(mode, "refused"));
         putchar('\n');
         return;
     }
-    cJSON_ArrayForEach(item, json_member(mode, "moments"))
-    print_csv_line(name, json_text(item, "when"), json_number(item, "pss_kib"), json_number(item, "rss_kib"));
-    print_csv_line(name, "peak", NAN, json_number(mode, "peak_kib"));
-    if (strcmp(name, MEMORY_HELPER) == 0) print_csv_line(name, "helper's peak", NAN, json_number(mode, "helper_peak_kib"));
+    cJSON_ArrayForEach(item, json_member(mode, "moments")) print_csv_line(name, json_text(item, "when"), item);
+    if (strcmp(name, MEMORY_HELPER) == 0) printf("%s,the helper itself,,,%.0f,\n", name, json_number(mode, "helper_peak_kib"));
 }
 
 /* Takes a mode's object into the report. Returns an exit status. */

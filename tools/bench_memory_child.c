@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* KiB; below 0: unknown. */
+/* KiB; below 0: unknown. peak: the most that was resident until then. */
 typedef struct look {
-    double pss, rss;
+    double pss, rss, peak;
 } look;
 
 typedef struct memory_run {
@@ -22,7 +22,7 @@ typedef struct memory_run {
     size_t compiles;
     double *ms;                                                /* of each compile, from call to return */
     look looks[MEMORY_MOMENTS];
-    double peak, helper_peak;
+    double helper_peak;
     char refused[1024];                                        /* why nothing was compiled in a helper */
 } memory_run;
 
@@ -47,7 +47,8 @@ static double read_kib(const char *path, const char *name)
 /* Kernels before 4.14 tell of the resident set only. */
 static look look_now(void)
 {
-    return (look){.pss = read_kib("/proc/self/smaps_rollup", "Pss"), .rss = read_kib("/proc/self/status", "VmRSS")};
+    return (look){.pss = read_kib("/proc/self/smaps_rollup", "Pss"), .rss = read_kib("/proc/self/status", "VmRSS"),
+                  .peak = read_kib("/proc/self/status", "VmHWM")};
 }
 
 /* The largest of all processes that this one started and that have ended; 0: there were none. */
@@ -112,7 +113,6 @@ static int measure(memory_run *r)
     const int result = status == JG_OK ? 0 : refuse(r, status, "compiling");
     if (jg_close(context) != JG_OK) return fail("jg_close");
     r->looks[MEMORY_CLOSED] = look_now();
-    r->peak = read_kib("/proc/self/status", "VmHWM");
     r->helper_peak = children_peak();
     if (options.helper == JG_HELPER_PROCESS && r->helper_peak == 0 && !r->refused[0])
         snprintf(r->refused, sizeof r->refused, "no helper process has ended");
@@ -133,7 +133,8 @@ static int add_looks(cJSON *object, const memory_run *r)
     for (int i = 0; i < MEMORY_MOMENTS && ok; i++) {
         cJSON *item = cJSON_CreateObject();
         ok = item && cJSON_AddItemToArray(array, item) && cJSON_AddStringToObject(item, "when", moments[i]) &&
-             add_kib(item, "pss_kib", r->looks[i].pss) && add_kib(item, "rss_kib", r->looks[i].rss);
+             add_kib(item, "pss_kib", r->looks[i].pss) && add_kib(item, "rss_kib", r->looks[i].rss) &&
+             add_kib(item, "peak_kib", r->looks[i].peak);
     }
     return ok;
 }
@@ -141,8 +142,8 @@ static int add_looks(cJSON *object, const memory_run *r)
 static int add_measured(cJSON *object, const memory_run *r)
 {
     cJSON *ms = cJSON_CreateDoubleArray(r->ms, (int)r->compiles);
-    return ms && cJSON_AddItemToObject(object, "compile_ms", ms) && add_looks(object, r) && add_kib(object, "peak_kib", r->peak) &&
-           add_kib(object, "helper_peak_kib", r->helper_peak);
+    return ms && cJSON_AddItemToObject(object, "compile_ms", ms) && add_looks(object, r) &&
+           add_kib(object, "peak_kib", r->looks[MEMORY_CLOSED].peak) && add_kib(object, "helper_peak_kib", r->helper_peak);
 }
 
 static int print_report(const memory_run *r)

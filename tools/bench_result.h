@@ -52,8 +52,8 @@
  *       "gaps": [{"suite": "layers", "list": "resnet50", "type": "f16", "rows": 21, "geomean": 1.04, "worst": 1.3}, ...],
  *       "compiles": [{"problem": "64:f16", "kernel": "jg_...", "ms": 121.5}, ...],
  *       "memory": [{"command": "memory", "mode": "thread" or "helper",      where a process' kernels were compiled
- *           "moments": [{"when": "before jg_open", "pss_kib": 894, "rss_kib": 2772}, ...], also "after jg_open", "after the first
- *               compile", "after all compiles", "after jg_close"
+ *           "moments": [{"when": "before jg_open", "pss_kib": 894, "rss_kib": 2772, "peak_kib": 2772}, ...], also "after
+ *               jg_open", "after the first compile", "after all compiles", "after jg_close"
  *           "peak_kib": 82952,                  of the process itself (resident)
  *           "helper_peak_kib": 104000,          of the largest process that it started; 0: none
  *           "compile_ms": [255.7, 239.3, ...],  each, in turn, as the process sees it

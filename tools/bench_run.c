@@ -258,8 +258,8 @@ static void add_part(bench_run *run)
 void bench_begin_report(bench_run *run)
 {
     cpu_set_t allowed;
-    bench_environment e = {.arch = run->gpu.arch, .driver_version = run->gpu.driver ? run->gpu.driver->version : 0, .software = run->gpu.software,
-                           .processors = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    bench_environment e = {.arch = run->gpu.arch, .driver_version = run->gpu.driver ? run->gpu.driver->version : 0,
+                           .software = run->gpu.software, .processors = (int)sysconf(_SC_NPROCESSORS_ONLN)};
     snprintf(e.device, sizeof e.device, "%s", run->gpu.name);
     e.allowed = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : e.processors;
     find_compiler(run->cache_path, e.compiler);

@@ -259,7 +259,7 @@ static int plan_size(prewarm_run *run, jg_context *context, const held *files, c
     char *explanation = explain(context, problem);
     const char *outcome = "failed", *error = explanation ? "" : jg_last_error();
     if (explanation) {
-        const char *tuned = prewarm_recorded_find(&files->recorded, text);
+        const char *tuned = prewarm_recorded_find(&files->recorded, problem);
         chosen_kernel(explanation, kernel, sizeof kernel);
         if (tuned && *kernel) snprintf(kernel, sizeof kernel, "%s", tuned);
         outcome = kept_kernels_has(&files->kept, kernel) ? "cached" : "planned";

@@ -1,7 +1,7 @@
 /* Reads recorded plans: see prewarm_recorded.h. */
 #include "prewarm_recorded.h"
 
-#include "jitgemm.h"
+#include "tune_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +35,12 @@ void prewarm_recorded_read(prewarm_recorded *recorded, const char *path, const c
     jg_cache_close(cache);
 }
 
-const char *prewarm_recorded_find(const prewarm_recorded *recorded, const char *problem)
+const char *prewarm_recorded_find(const prewarm_recorded *recorded, const jg_problem *in)
 {
+    char key[JG_PROBLEM_TEXT_BYTES];
+    tune_key_format(in, key, sizeof key);
     for (size_t i = 0; i < recorded->count; i++)
-        if (strcmp(recorded->list[i].problem, problem) == 0) return recorded->list[i].kernel;
+        if (strcmp(recorded->list[i].problem, key) == 0) return recorded->list[i].kernel;
     return NULL;
 }
 

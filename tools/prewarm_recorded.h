@@ -2,6 +2,8 @@
 #ifndef JG_TOOLS_PREWARM_RECORDED_H
 #define JG_TOOLS_PREWARM_RECORDED_H
 
+#include "jitgemm.h"
+
 #include <stddef.h>
 
 typedef struct prewarm_choice {
@@ -19,8 +21,8 @@ typedef struct prewarm_recorded {
  * file that cannot be read, or want of memory, adds nothing. */
 void prewarm_recorded_read(prewarm_recorded *recorded, const char *path, const char *place);
 
-/* The kernel of a problem, by its text; null: none is recorded. */
-const char *prewarm_recorded_find(const prewarm_recorded *recorded, const char *problem);
+/* The kernel of a problem; null: none is recorded. */
+const char *prewarm_recorded_find(const prewarm_recorded *recorded, const jg_problem *in);
 
 void prewarm_recorded_free(prewarm_recorded *recorded);
 

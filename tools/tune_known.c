@@ -54,7 +54,7 @@ static int look_at(void *user, const jg_cache_plan *recorded)
     s->total++;
     for (size_t i = 0; i < s->list->count; i++) {
         tune_problem *p = &s->list->problems[i];
-        if (strcmp(p->product.text, recorded->problem) != 0) continue;
+        if (strcmp(p->key, recorded->problem) != 0) continue;
         if (p->outcome != TUNE_LEFT || p->created > 0) break;
         take(p, recorded);
         if (p->found.measured >= p->rank.count && p->found.all >= p->rank.all) p->outcome = TUNE_KNOWN;

@@ -2,6 +2,7 @@
 #include "tune_list.h"
 
 #include "bench_label.h"
+#include "problem_key.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,21 @@ static int no_memory(tune_list *list)
     return -1;
 }
 
+void tune_key_format(const jg_problem *in, char *text, size_t size)
+{
+    problem canonical;
+    *text = 0;
+    if (problem_canonicalise(in, &canonical) != JG_OK) return;
+    const problem_key key = problem_key_of(&canonical, problem_promised_access(&canonical));
+    problem_key_format(&key, text, size);
+}
+
 /* The number of a problem; the number of all if it is new. */
-static size_t find_problem(const tune_list *list, const char *text)
+static size_t find_problem(const tune_list *list, const char *text, const char *key)
 {
     size_t i = 0;
-    while (i < list->count && strcmp(list->problems[i].product.text, text) != 0) i++;
+    while (i < list->count && strcmp(list->problems[i].product.text, text) != 0 && (!*key || strcmp(list->problems[i].key, key) != 0))
+        i++;
     return i;
 }
 
@@ -59,7 +70,8 @@ static void lay_out(tune_problem *p, size_t rotated_bytes)
     snprintf(p->error, sizeof p->error, "%s", jg_last_error());
 }
 
-static int add_problem(tune_list *list, const char *group, const jg_problem *in, const char *text, size_t rotated_bytes)
+static int add_problem(tune_list *list, const char *group, const jg_problem *in, const char *text, const char *key,
+                       size_t rotated_bytes)
 {
     if (list->count == list->capacity) {
         const size_t capacity = 2 * list->capacity + 64;
@@ -73,21 +85,23 @@ static int add_problem(tune_list *list, const char *group, const jg_problem *in,
     p->product = (bench_product){.problem = *in, .suite = group, .list = group, .rotated = rotated_bytes > 0};
     lay_out(p, rotated_bytes);
     p->product.text = strdup(text);
-    if (!p->product.text) return no_memory(list);
+    p->key = strdup(key);
     list->count++;
+    if (!p->product.text || !p->key) return no_memory(list);
     return 0;
 }
 
 /* Adds a row for a problem, and the problem if it is new. */
 static int add_row(tune_list *list, const char *group, const jg_problem *in, size_t rotated_bytes)
 {
-    char text[JG_PROBLEM_TEXT_BYTES];
+    char text[JG_PROBLEM_TEXT_BYTES], key[JG_PROBLEM_TEXT_BYTES];
     if (jg_problem_format(in, text, sizeof text, NULL) != JG_OK) {
         snprintf(list->error, sizeof list->error, "%s", jg_last_error());
         return -1;
     }
-    const size_t number = find_problem(list, text);
-    if (number == list->count && add_problem(list, group, in, text, rotated_bytes) != 0) return -1;
+    tune_key_format(in, key, sizeof key);
+    const size_t number = find_problem(list, text, key);
+    if (number == list->count && add_problem(list, group, in, text, key, rotated_bytes) != 0) return -1;
     size_t *grown = realloc(list->rows, (list->row_count + 1) * sizeof *grown);
     if (!grown) return no_memory(list);
     list->rows = grown;
@@ -151,6 +165,7 @@ void tune_list_free(tune_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free((char *)list->problems[i].product.text);
+        free(list->problems[i].key);
         tune_rank_free(&list->problems[i].rank);
     }
     free(list->problems);

@@ -23,6 +23,7 @@ typedef struct tune_found {
 
 typedef struct tune_problem {
     bench_product product;     /* its text is the problem's own */
+    char *key;                 /* what its plan is recorded under: see tune_key_format */
     tune_rank rank;            /* what is measured, and in which order */
     size_t tried;              /* the first so many of them have been measured, by this run or an earlier one */
     size_t best;               /* the fastest of them, as jg_plan_create_candidate numbers them; with tried = 0 none */
@@ -44,8 +45,8 @@ typedef struct tune_list {
     char error[1024];          /* of the last call that failed */
 } tune_list;
 
-/* Takes the sizes of the command line, those of a group type by type. l2_bytes: the GPU's, for lists whose claim is the memory; 0: operands stay where they are.
- * Returns 0, or -1 with list->error set. */
+/* Takes the sizes of the command line, those of a group type by type. l2_bytes: the GPU's, for lists whose claim is the memory; 0:
+ * operands stay where they are. Returns 0, or -1 with list->error set. */
 int tune_list_add_sizes(tune_list *list, const prewarm_args *args, int l2_bytes);
 
 /* Takes problem texts, such as those of the misses. One that this library cannot read is passed over, and counted in *passed.
@@ -53,6 +54,10 @@ int tune_list_add_sizes(tune_list *list, const prewarm_args *args, int l2_bytes)
 int tune_list_add_texts(tune_list *list, const char *group, char *const *texts, size_t count, size_t *passed);
 
 void tune_list_free(tune_list *list);
+
+/* The text that recorded plans of a problem have: others that come to the same product, such as one stored the other way round, share
+ * it. JG_PROBLEM_TEXT_BYTES are enough; "" for a bad problem. */
+void tune_key_format(const jg_problem *in, char *text, size_t size);
 
 /* How many times as fast as the model's choice what was found is; 0: unknown. */
 double tune_gain(const tune_found *found);

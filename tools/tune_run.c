@@ -67,8 +67,9 @@ static int wait_for_kernels(tune_state *t, size_t step, const tune_problem *last
     for (;;) {
         show(t, step, last);
         const int ready = tune_compile_wait(&t->compile, step, TICK_MS);
-        t->out_of_time = !tune_stop_requested() && is_late(t, typical_ms);
-        *is_over = tune_stop_requested() || t->out_of_time;
+        t->interrupted = tune_stop_requested();
+        t->out_of_time = !t->interrupted && is_late(t, typical_ms);
+        *is_over = t->interrupted || t->out_of_time;
         if (ready < 0) return tune_fail(t, "%s", t->compile.error);
         if (ready || *is_over) return TUNE_EXIT_DONE;
     }
@@ -131,12 +132,12 @@ static int report(tune_state *t, int status)
         .cache = t->args->dry_run ? t->args->cache_path ? t->args->cache_path : "" : t->stats.path, .place = t->stats.place,
         .device = t->measure.gpu.name, .power_mode = t->measure.power_mode, .sm_mhz = t->measure.sm_mhz,
         .elapsed_ms = progress_now_ms() - t->started_ms, .budget_ms = t->args->budget_ms, .compiled = t->compile.compiled,
-        .software = t->measure.gpu.software, .dry_run = t->args->dry_run, .interrupted = tune_stop_requested(),
+        .software = t->measure.gpu.software, .dry_run = t->args->dry_run, .interrupted = t->interrupted,
         .out_of_time = t->out_of_time};
     const tune_counts counts = tune_count(&t->list);
     FILE *stream = t->args->json ? stderr : stdout;
     progress_end(&t->progress);
-    if (status == TUNE_EXIT_DONE && t->out_of_time && counts.left)
+    if (status == TUNE_EXIT_DONE && t->out_of_time && !t->args->quiet)
         progress_message(&t->progress, "jitgemm-prewarm: the budget is used up; run again to go on");
     if (status == TUNE_EXIT_DONE && facts.interrupted)
         progress_message(&t->progress, "jitgemm-prewarm: interrupted: %zu sizes are left; run again to go on", counts.left);
@@ -153,7 +154,7 @@ static int judge(const tune_state *t, int status)
     for (size_t i = 0; i < t->list.count; i++)
         is_wrong |= t->list.problems[i].is_wrong || t->list.problems[i].outcome == TUNE_FAILED;
     if (status == TUNE_EXIT_DONE && is_wrong) status = TUNE_EXIT_FAILED;
-    return status == TUNE_EXIT_DONE && tune_stop_requested() ? TUNE_EXIT_INTERRUPTED : status;
+    return status == TUNE_EXIT_DONE && t->interrupted ? TUNE_EXIT_INTERRUPTED : status;
 }
 
 int tune_run(const prewarm_args *args, double started_ms)

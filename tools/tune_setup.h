@@ -19,7 +19,8 @@ typedef struct tune_state {
     jg_context *scratch;     /* of what is only measured; its cache file is temporary */
     jg_stats stats;          /* of the context that winners are recorded in */
     size_t known;            /* recorded plans of this place, of whichever problem */
-    int out_of_time, device_is_lost;
+    int out_of_time, interrupted; /* before all was done */
+    int device_is_lost;
 } tune_state;
 
 /* Tells of an error on standard error and returns TUNE_EXIT_FAILED. */
