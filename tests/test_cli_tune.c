@@ -58,7 +58,7 @@ static void usage_errors(void **state)
         {"--candidates 3 64", "--candidates says how to tune"},
         {"--tune --candidates 0", "--candidates: \"0\""},
         {"--tune --arch 87 64", "--tune measures on this machine's GPU, so it cannot tune for another one"},
-        {"--tune --sms 8 64", "--sms needs --arch"},
+        {"--sms 8 64", "--sms needs --arch, or --tune"},
         {"--tune --generic 64", "--tune leaves the generic kernels as they are"},
         {"--tune --seal 64", "--tune does not seal"},
         {"--tune --exhaustive --candidates 3 64", "--exhaustive measures all candidates"},
@@ -111,6 +111,16 @@ static void a_dry_run_changes_nothing(void **state)
     assert_ends(out, "tuned 0, kept 0, failed 0, left 2\n");
     assert_false(is_there("k.db"));
     assert_int_equal(count_temporary(), 0);
+}
+
+static void a_part_of_the_device(void **state)
+{
+    (void)state;
+    assert_run(0, TUNE "--dry-run --sms 8 32:f16");
+    assert_has(out, "plans recorded for sm_87 8sm ");
+    assert_run(1, TUNE "--sms 17 32:f16");
+    assert_has(err, "--sms 17: this GPU has 16 multiprocessors");
+    assert_false(is_there("k.db"));
 }
 
 /* Losers do not reach the file, and a second run has nothing to do. */
@@ -258,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_device, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_cannot_be_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dry_run_changes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_part_of_the_device, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_best_plan_is_recorded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(json, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_budget_ends, set_up, tear_down),

@@ -43,7 +43,8 @@ static const char usage[] =
     "                  any SIZE these alone. Where there are none it says so\n"
     "  --arch SM,...   for these architectures, e.g. sm_87,sm_90, instead of this machine's GPU, all\n"
     "                  into one cache file\n"
-    "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16)\n"
+    "  --sms N         with --arch: plan for N multiprocessors (Orin Nano 8, AGX Orin 16); with --tune:\n"
+    "                  measure on N of this GPU's, for programs that have a green context of so many\n"
     "Tuning\n"
     "  --tune          measure the best plans of each size on this machine's GPU, and record the fastest one\n"
     "                  with a right result: it is used from then on wherever architecture, multiprocessors\n"
@@ -431,8 +432,8 @@ int prewarm_args_parse(int argc, char **argv, prewarm_args *args)
     if (!w.sources) return usage_error("out of memory");
     int status = collect(argc, argv, &w, args);
     if (status < 0) status = check_tuning(args);
-    if (status < 0 && args->sm_count && !args->arch_count)
-        status = usage_error("--sms needs --arch: a GPU's own count is known");
+    if (status < 0 && args->sm_count && !args->arch_count && !args->tune)
+        status = usage_error("--sms needs --arch, or --tune: a GPU's own count is known");
     if (status < 0 && has_other_work(args) && w.source_count == 0 && (w.type_count || w.op_count || w.order_given))
         status = usage_error("--type, --op and --order say how to read sizes, and there is none");
     if (status < 0) status = read_sources(&w, args);

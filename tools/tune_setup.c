@@ -41,19 +41,24 @@ static void on_log(void *user, jg_log_level level, const char *text)
 
 /* ---- the device and the cache file ---- */
 
+/* With --sms on a part of it, but the software GPU, where there is nothing to time. */
 static int open_gpu(tune_state *t)
 {
     bench_gpu *gpu = &t->measure.gpu;
+    const int sms = t->args->sm_count;
     jg_status status = bench_gpu_open(NULL, gpu);
-    if (status == JG_OK) status = t->args->dry_run ? bench_gpu_retain(gpu) : bench_gpu_start(gpu);
+    if (status == JG_OK && sms > gpu->sm_count) return tune_fail(t, "--sms %d: this GPU has %d multiprocessors", sms, gpu->sm_count);
+    if (status == JG_OK && t->args->dry_run) status = bench_gpu_retain(gpu);
+    else if (status == JG_OK) status = sms && !gpu->software ? bench_gpu_start_narrow(gpu, sms) : bench_gpu_start(gpu);
     return status == JG_OK ? TUNE_EXIT_DONE : tune_fail(t, "the device: %s", jg_last_error());
 }
 
 /* The model's choices are what tuning begins with, so it looks at no recorded plan. */
 static jg_options make_options(tune_state *t, const char *cache_path)
 {
+    const int sms = t->measure.gpu.narrow_sms ? t->measure.gpu.narrow_sms : t->args->sm_count;
     return (jg_options){.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .plans = JG_PLANS_MODEL, .resident = JG_RESIDENT_NONE,
-                        .prewarm = JG_PREWARM_NO_MET, .cache_path = cache_path, .nvrtc_path = t->args->nvrtc_path, .log = on_log,
+                        .sm_count = sms, .prewarm = JG_PREWARM_NO_MET, .cache_path = cache_path, .nvrtc_path = t->args->nvrtc_path, .log = on_log,
                         .log_user = t, .log_level = t->args->verbose ? JG_LOG_INFO : JG_LOG_WARNING};
 }
 
@@ -141,8 +146,9 @@ static void find_known(tune_state *t)
 
 int tune_prepare(tune_state *t)
 {
-    int status = open_kept(t);
-    if (status == TUNE_EXIT_DONE) status = open_gpu(t);
+    /* A part of the GPU is a CUDA context of its own, which the library has to find. */
+    int status = t->args->sm_count ? open_gpu(t) : open_kept(t);
+    if (status == TUNE_EXIT_DONE) status = t->args->sm_count ? open_kept(t) : open_gpu(t);
     if (status != TUNE_EXIT_DONE) return status;
     if (tune_list_add_sizes(&t->list, t->args, t->measure.gpu.software ? 0 : t->measure.gpu.l2_bytes) != 0)
         return tune_fail(t, "%s", t->list.error);
