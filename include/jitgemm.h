@@ -647,9 +647,9 @@ typedef struct jg_measured {
  * the same place (jg_stats.place: architecture, multiprocessors and kind of memory). Elsewhere, and where the library no longer
  * has such a candidate, the planner's model decides. A problem with dynamic dimensions is recorded for all sizes between the same
  * powers of two. Alignments and forms are recorded apart; but a plan of another numeric class changes that of all of them, so that
- * the problem goes on giving the same bits whatever the alignment and the form. The plan may be of another context on the same place: its kernel is copied into this one's cache file from that
- * one's, or made. A later record takes an earlier one's place; at most 4096 are kept, the oldest go first. Blocks for disk.
- * Thread-safe. Errors: NULL, VALUE (not a candidate's plan, of another place, us not above 0, or of another numeric class without
+ * the problem goes on giving the same bits whatever the alignment and the form. The plan may be of another context on the same
+ * place: its kernel is copied into this one's cache file from that one's, or made. A later record takes an earlier one's place; at
+ * most 4096 are kept, the oldest go first. Blocks for disk. Thread-safe. Errors: NULL, VALUE (not a candidate's plan, of another place, us not above 0, or of another numeric class without
  * allow_new_bits, or of one that has no generic kernels), FILE (no cache file, or it cannot be written), and those of
  * jg_plan_compile_candidate. */
 JG_API jg_status jg_record_plan(jg_context *context, const jg_plan *plan, const jg_measured *measured);

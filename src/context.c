@@ -103,8 +103,9 @@ jg_status jg_open(const jg_options *options, jg_context **out)
         status_restore(&failure);
         return status;
     }
-    c->options.cache_path = c->options.factory_path = c->options.nvrtc_path = c->options.driver_path = c->options.helper_path = NULL; /* the caller's */
-    c->options.prewarm_problems = NULL;
+    jg_options *o = &c->options; /* forgets what is the caller's */
+    o->cache_path = o->factory_path = o->nvrtc_path = o->driver_path = o->helper_path = NULL;
+    o->prewarm_problems = NULL;
     status_restore(&before); /* what the files lacked, and was no failure, is not to be spoken of */
     *out = c;
     return JG_OK;

@@ -163,7 +163,8 @@ static void look_for_recorded(jg_context *c, miss_list *list)
     for (size_t i = 0; i < list->count; i++) {
         miss *m = &list->misses[i];
         const jg_form form = gemm_planned_form(&m->key.problem);
-        if (!tuned_find(c->tuned, &m->key, form, &found) || tuned_choose(c->tuned, &m->key, form, &c->device.limits, &own) != JG_OK) continue;
+        if (!tuned_find(c->tuned, &m->key, form, &found)) continue;
+        if (tuned_choose(c->tuned, &m->key, form, &c->device.limits, &own) != JG_OK) continue;
         kernel_encode_key(&own.spec, &kernel);
         m->cached = images_have(c->images, &kernel);
     }

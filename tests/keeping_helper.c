@@ -155,7 +155,8 @@ static jg_status compile(const helper_job *job, bytes *reply)
         _exit(EXIT_REAL_ONE);
     }
     const char *text = status == JG_OK ? "" : jg_last_error();
-    wire_reply head = {.status = status, .text_bytes = (uint32_t)strlen(text) + 1, .cubin_bytes = img.cubin_bytes, .ptx_bytes = img.ptx_bytes};
+    wire_reply head = {.status = status, .text_bytes = (uint32_t)strlen(text) + 1, .cubin_bytes = img.cubin_bytes,
+                       .ptx_bytes = img.ptx_bytes};
     memcpy(head.magic, WIRE_REPLY_MAGIC, sizeof head.magic);
     memcpy(head.provenance, img.provenance, sizeof head.provenance);
     append_copy(reply, &head, sizeof head);
