@@ -16,7 +16,7 @@ static const char *run(const char *example, const char *driver, int *status)
     static char out[16384];
     char command[1024];
     const char *build = getenv("JG_TEST_BUILD_DIR");
-    snprintf(command, sizeof command, "JITGEMM_CACHE=/nonexistent/kernels.db JITGEMM_DRIVER=%s %s/examples/%s 2>&1", driver,
+    snprintf(command, sizeof command, "JITGEMM_CACHE=/dev/null/kernels.db JITGEMM_DRIVER=%s %s/examples/%s 2>&1", driver,
              build && *build ? build : "build", example);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
