@@ -37,9 +37,9 @@ TOOL_SRC  := $(wildcard tools/*.c)
 # The compile helper is for the library to start, not for the PATH.
 HELPER    := $(BUILD)/libexec/jitgemm/jitgemm-compile
 # Kernels are compiled once for all tests, those under the sanitizers included, which take the helper of the ordinary build: the
-# folder is one NVRTC's own. What is about compiling itself goes without it, IN_PROCESS, or names another helper.
+# folder is one NVRTC's own. What is about compiling itself goes without it, or names another helper.
 KEEPER ?= $(BUILD)/tests/keeping_helper
-KEPT   ?= $(BUILD)/kept-$(notdir $(realpath $(CUDA_HOME)/lib64/libnvrtc.so))
+KEPT   ?= $(BUILD)/kept-$(shell stat -Lc %s-%Y $(CUDA_HOME)/lib64/libnvrtc.so 2>/dev/null)
 TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out tools/jitgemm-compile.c,$(wildcard tools/jitgemm-*.c)))
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard $(addprefix tools/,jitgemm-*.c bench_*.c prewarm_*.c tune_*.c)),$(TOOL_SRC)))
 PREWARM_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/prewarm_*.c tools/tune_*.c))

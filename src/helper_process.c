@@ -72,10 +72,11 @@ int helper_process_start(const char *path, char *const *environment, helper_proc
     return 0;
 }
 
+/* By number only where there is no other way: the kernel has no pidfd, or a filter of system calls does not let us use it. */
 static void kill_it(const helper_process *p)
 {
-    if (p->pidfd >= 0 && syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0) == 0) return;
-    if (p->pidfd < 0) kill(p->pid, SIGKILL);
+    if (p->pidfd >= 0 && (syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0) == 0 || errno == ESRCH)) return;
+    kill(p->pid, SIGKILL);
 }
 
 /* By pidfd first: if the host has taken the exit status, the number may be that of another child of its own by now. */
