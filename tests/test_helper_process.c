@@ -11,9 +11,17 @@
 #include "text.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 static void read_greeting(const helper_process *p)
 {
@@ -199,6 +207,42 @@ static void be_a_host(const host *h)
     for (;;) pause();
 }
 
+/* As in the sandbox of an older service: a call that is not on the list fails with EPERM, and pidfd_send_signal is none. */
+static int deny_signals_by_descriptor(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_send_signal, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/* Exit status 0: it was ended; a hang ends by SIGALRM. */
+static void a_filter_of_calls_does_not_keep_it_alive(void **state)
+{
+    (void)state;
+    int status;
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        helper_process p;
+        alarm(30);
+        if (!deny_signals_by_descriptor()) _exit(77);
+        if (helper_process_start(true_helper_path(), environ, &p) != 0) _exit(1);
+        const helper_exit e = helper_process_end(&p);
+        _exit(!(e.known && e.signal == SIGKILL));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        printf("SKIP no filter of system calls can be set here\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 static void it_ends_with_a_host_that_is_killed(void **state)
 {
     (void)state;
@@ -371,6 +415,7 @@ int main(void)
         cmocka_unit_test(it_ends_with_its_channel),
         cmocka_unit_test(nonsense_ends_it),
         cmocka_unit_test(a_stopped_one_can_be_ended),
+        cmocka_unit_test(a_filter_of_calls_does_not_keep_it_alive),
         cmocka_unit_test(it_ends_with_a_host_that_is_killed),
         cmocka_unit_test(it_makes_the_same_code_as_a_thread),
         cmocka_unit_test(what_nvrtc_says_comes_back),
