@@ -6,7 +6,9 @@
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define TUNE "JITGEMM_DRIVER=swgpu JITGEMM_SWGPU_DEVICE=orin-agx exec \"$P\" --tune --cache k.db "
@@ -260,6 +262,33 @@ static void an_interrupt_keeps_what_is_done(void **state)
     assert_begins(out, "known  ");
 }
 
+/* A killed one's is removed by a later run, but not one whose process works, or is just making it, and no file. */
+static void folders_of_killed_processes_go(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"tmp/jitgemm-tune-killed", "tmp/jitgemm-tune-atwork", "tmp/jitgemm-tune-making",
+                                        "tmp/jitgemm-tune-nolock"};
+    static const char *const files[] = {"tmp/jitgemm-tune-killed/lock", "tmp/jitgemm-tune-killed/kernels.db",
+                                        "tmp/jitgemm-tune-atwork/lock", "tmp/jitgemm-tune-afile"};
+    const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    need_nvrtc();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) assert_int_equal(mkdir(scratch_path(folder, names[i]), 0700), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        assert_int_equal(close(open(scratch_path(folder, files[i]), O_CREAT | O_WRONLY, 0600)), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (i != 2) assert_int_equal(utimensat(AT_FDCWD, scratch_path(folder, names[i]), long_ago, 0), 0);
+    const int held = open(scratch_path(folder, "tmp/jitgemm-tune-atwork/lock"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(held, LOCK_EX | LOCK_NB), 0);
+    assert_run(0, TUNE "--candidates 1 32:f16");
+    assert_false(is_there("tmp/jitgemm-tune-killed"));
+    assert_false(is_there("tmp/jitgemm-tune-nolock"));
+    assert_true(is_there("tmp/jitgemm-tune-atwork/lock"));
+    assert_true(is_there("tmp/jitgemm-tune-making"));
+    assert_true(is_there("tmp/jitgemm-tune-afile"));
+    assert_int_equal(count_temporary(), 3);
+    close(held);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_nvrtc_here, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_pipeline_met, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_interrupt_keeps_what_is_done, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folders_of_killed_processes_go, set_up, tear_down),
     };
     return find_tools() == 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
 }

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,22 +11,85 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_INTERRUPTED = 130 };
 
 /* ---- the folder ---- */
 
+#define NAME "jitgemm-tune-"
+#define LOCK_NAME "lock"
+#define MAKING_S 60 /* a younger one may be without its lock as yet */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char folder[PATH_MAX]; /* "": there is none */
+static int folder_lock = -1;
+
+static int open_lock(const char *path, int flags)
+{
+    char name[PATH_MAX + sizeof LOCK_NAME + 1];
+    snprintf(name, sizeof name, "%s/%s", path, LOCK_NAME);
+    return open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *list = opendir(path);
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(dirfd(list), entry->d_name, 0);
+    if (list) closedir(list);
+    rmdir(path);
+}
+
+/* Whether a folder is this user's, and its process is gone. */
+static int is_abandoned(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) return 0;
+    if (time(NULL) - info.st_mtime <= MAKING_S) return 0;
+    const int fd = open_lock(path, 0);
+    if (fd < 0) return errno == ENOENT;
+    const int is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return is_free;
+}
+
+static void remove_abandoned(const char *in)
+{
+    char path[PATH_MAX];
+    DIR *list = opendir(in);
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (strncmp(entry->d_name, NAME, sizeof NAME - 1) == 0 &&
+            (size_t)snprintf(path, sizeof path, "%s/%s", in, entry->d_name) < sizeof path && is_abandoned(path))
+            remove_folder(path);
+    if (list) closedir(list);
+}
+
+/* Where there are no locks, nobody takes it for abandoned either. Returns 0, or -1 with errno set. */
+static int make_folder(const char *in)
+{
+    errno = ENAMETOOLONG;
+    if ((size_t)snprintf(folder, sizeof folder, "%s/" NAME "XXXXXX", in) >= sizeof folder || !mkdtemp(folder)) return -1;
+    folder_lock = open_lock(folder, O_CREAT);
+    if (folder_lock < 0) {
+        const int error = errno;
+        remove_folder(folder);
+        errno = error;
+        return -1;
+    }
+    if (flock(folder_lock, LOCK_EX | LOCK_NB) != 0) {} /* see above */
+    return 0;
+}
 
 const char *tune_scratch_make(void)
 {
-    const char *in = getenv("TMPDIR");
+    const char *given = getenv("TMPDIR"), *in = given && *given ? given : "/tmp";
     pthread_mutex_lock(&lock);
-    const int length = snprintf(folder, sizeof folder, "%s/jitgemm-tune-XXXXXX", in && *in ? in : "/tmp");
-    errno = ENAMETOOLONG;
-    const int failed = (size_t)length >= sizeof folder || !mkdtemp(folder);
+    remove_abandoned(in);
+    const int failed = make_folder(in) != 0;
     if (failed) folder[0] = 0;
     pthread_mutex_unlock(&lock);
     return failed ? NULL : folder;
@@ -34,11 +98,9 @@ const char *tune_scratch_make(void)
 void tune_scratch_remove(void)
 {
     pthread_mutex_lock(&lock);
-    DIR *list = folder[0] ? opendir(folder) : NULL;
-    for (struct dirent *entry; list && (entry = readdir(list));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(dirfd(list), entry->d_name, 0);
-    if (list) closedir(list);
-    if (folder[0]) rmdir(folder);
+    if (folder[0]) remove_folder(folder);
+    if (folder_lock >= 0) close(folder_lock);
+    folder_lock = -1;
     folder[0] = 0;
     pthread_mutex_unlock(&lock);
 }

@@ -2,8 +2,9 @@
 #ifndef JG_TOOLS_TUNE_SCRATCH_H
 #define JG_TOOLS_TUNE_SCRATCH_H
 
-/* Makes a folder for the owner alone in $TMPDIR, else /tmp. Returns its path, which stays valid until tune_scratch_remove; null, with
- * errno set, if it cannot be made. There is one at a time. */
+/* Makes a folder for the owner alone in $TMPDIR, else /tmp, and removes those of processes that were killed: it holds a lock in its
+ * own. Returns its path, which stays valid until tune_scratch_remove; null, with errno set, if it cannot be made. There is one at a
+ * time. */
 const char *tune_scratch_make(void);
 
 /* Removes it with the files in it. None is allowed. */
