@@ -2,6 +2,7 @@
  * software GPU. */
 #include "bench_gpu_fixture.h"
 
+#include "fake_helper.h"
 #include "scratch.h"
 #include "tools/progress.h"
 #include "tools/tune_compile.h"
@@ -170,6 +171,26 @@ static void nothing_is_begun_without_time(void **state)
     assert_int_equal(count_kernels(), 0);
 }
 
+/* That it would take for ever shows that it is not waited for: after two tries of 20 s it would count as finished. */
+static void what_is_at_work_is_abandoned(void **state)
+{
+    (void)state;
+    const jg_problem p = parse("16x16x32:f16");
+    const tune_job jobs[] = {{&p, 0, 0}, {&p, 1, 1}};
+    assert_int_equal(jg_close(context), JG_OK);
+    fake_helper_does(folder, "hang");
+    const jg_options options = {.device = JG_DEVICE_CUDA, .compile = JG_COMPILE_WAIT, .resident = JG_RESIDENT_NONE, .factory_path = "",
+                                .cache_path = scratch_path(folder, "other.db"), .driver_path = swgpu_path(),
+                                .helper = JG_HELPER_PROCESS, .helper_path = fake_helper_path(), .helper_timeout_ms = 20e3};
+    assert_ok(jg_open(&options, &context));
+    assert_ok(tune_compile_start(&work, context, jobs, 2, 2, 1, 0));
+    for (int i = 0; i < 600 && fake_helper_starts() == 0; i++) assert_int_equal(tune_compile_wait(&work, 0, 50), 0);
+    assert_int_equal(fake_helper_starts(), 1);
+    tune_compile_stop(&work);
+    assert_int_equal(work.compiled, 0);
+    assert_int_equal(work.status, JG_OK);
+}
+
 static void without_nvrtc(void **state)
 {
     (void)state;
@@ -199,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_bad_problem, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_are_compiled_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_begun_without_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_at_work_is_abandoned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_nvrtc, set_up, tear_down),
     };
     return run_on_swgpu(tests, open_swgpu, close_swgpu);

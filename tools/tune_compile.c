@@ -1,6 +1,7 @@
 /* Compiles candidates on threads: see tune_compile.h. */
 #include "tune_compile.h"
 
+#include "context.h"
 #include "progress.h"
 #include "status.h"
 
@@ -32,6 +33,7 @@ static void make_one(tune_compile *c)
     const double took_ms = progress_now_ms() - began_ms;
     pthread_mutex_lock(&c->lock);
     c->typical_ms = c->typical_ms > 0 ? 0.8 * c->typical_ms + 0.2 * took_ms : took_ms;
+    if (status == JG_ERR_CANCELLED) return;
     c->compiled++;
     c->left[job->step]--;
     if (is_final(status) && c->status == JG_OK) {
@@ -98,6 +100,7 @@ void tune_compile_stop(tune_compile *c)
     pthread_mutex_lock(&c->lock);
     c->stops = 1;
     pthread_mutex_unlock(&c->lock);
+    images_cancel(c->context->images); /* some take seconds, and time may be over */
     for (size_t i = 0; i < c->thread_count; i++) pthread_join(c->threads[i], NULL);
     pthread_cond_destroy(&c->progressed);
     pthread_mutex_destroy(&c->lock);

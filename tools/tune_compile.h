@@ -22,7 +22,7 @@ typedef struct tune_compile {
     const tune_job *jobs;
     size_t count, next;      /* next: the first that no thread has taken */
     size_t *left;            /* jobs of each step that are not finished */
-    size_t compiled;         /* jobs finished; valid after tune_compile_stop */
+    size_t compiled;         /* jobs finished, none of them abandoned; valid after tune_compile_stop */
     double deadline_ms;      /* by progress_now_ms: no compile is begun that would hardly end before; 0: none */
     double typical_ms;       /* what one took so far */
     int stops;
@@ -43,7 +43,8 @@ jg_status tune_compile_start(tune_compile *c, jg_context *context, const tune_jo
  * c->status and c->error have why. */
 int tune_compile_wait(tune_compile *c, size_t step, double wait_ms);
 
-/* Begins no further job and waits for those at work. What was never started is allowed, and twice. */
+/* Begins no further job, and abandons those at work: from now on the context compiles nothing. What was never started is allowed, and
+ * twice. */
 void tune_compile_stop(tune_compile *c);
 
 #endif

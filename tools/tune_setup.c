@@ -16,8 +16,6 @@
 enum { CANDIDATES = 6, FIRST_CANDIDATES = 3 }; /* of a problem: by default; with a budget, before any problem gets more */
 #define SOFTWARE_FLOPS 1e7                     /* the software GPU runs every candidate */
 #define SCRATCH_BYTES ((uint64_t)16 << 30)     /* the library's own cap would drop kernels that are to be measured */
-#define HELPER_MS 10e3                         /* a helper that takes longer than a budget hangs, but not within these limits */
-#define HELPER_MOST_MS 60e3
 #define SCRATCH_KERNELS 256                    /* loaded ones; each is used for one race, or a few */
 
 int tune_fail(tune_state *t, const char *format, ...)
@@ -173,8 +171,6 @@ static int open_scratch(tune_state *t)
     options.factory_path = "";
     options.cache_max_bytes = SCRATCH_BYTES;
     options.memory_max_kernels = SCRATCH_KERNELS;
-    if (t->args->budget_ms > 0) options.helper_timeout_ms = t->args->budget_ms > HELPER_MS ? t->args->budget_ms : HELPER_MS;
-    if (options.helper_timeout_ms > HELPER_MOST_MS) options.helper_timeout_ms = HELPER_MOST_MS;
     if (jg_open(&options, &t->scratch) != JG_OK) return tune_fail(t, "%s", jg_last_error());
     t->measure.arena.context = t->scratch;
     t->measure.allow_new_bits = t->args->allow_new_bits;
