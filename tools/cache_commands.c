@@ -317,13 +317,5 @@ int cache_clear(const cache_args *args, jg_cache *cache)
     int status = args->yes ? -1 : confirm(jg_cache_path(cache), cache_count_plans(cache));
     if (status != -1) return status;
     if (jg_cache_clear(cache, &removed) != JG_OK) return cache_fail("%s", jg_last_error());
-    if (args->json) {
-        int ok = 1;
-        cJSON *object = cJSON_CreateObject();
-        cache_json_text(object, "path", jg_cache_path(cache), &ok);
-        cache_json_number(object, "removed", (double)removed, &ok);
-        return cache_json_print(object, ok);
-    }
-    printf("%zu removed\n", removed);
-    return CACHE_EXIT_DONE;
+    return cache_tell_removed(cache, args->json, removed, "removed");
 }

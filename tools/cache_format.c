@@ -113,6 +113,19 @@ int cache_json_print(cJSON *object, int ok)
     return CACHE_EXIT_DONE;
 }
 
+int cache_tell_removed(const jg_cache *cache, int as_json, size_t removed, const char *what)
+{
+    int ok = 1;
+    if (!as_json) {
+        printf("%zu %s\n", removed, what);
+        return CACHE_EXIT_DONE;
+    }
+    cJSON *object = cJSON_CreateObject();
+    cache_json_text(object, "path", jg_cache_path(cache), &ok);
+    cache_json_number(object, "removed", (double)removed, &ok);
+    return cache_json_print(object, ok);
+}
+
 int cache_finish_output(int status)
 {
     errno = 0;

@@ -41,6 +41,9 @@ void cache_json_entry(cJSON *object, const jg_cache_entry *entry, int *ok);
 /* Prints the object and frees it. Returns the exit status: failed if ok is 0 or memory runs out. */
 int cache_json_print(cJSON *object, int ok);
 
+/* Says how many were removed: "3 forgotten", where `what` is "forgotten", or as JSON {"path", "removed"}. Returns the exit status. */
+int cache_tell_removed(const jg_cache *cache, int as_json, size_t removed, const char *what);
+
 /* Writes out standard output for good and checks that all of it arrived. Returns the exit status: `status`, or failed. */
 int cache_finish_output(int status);
 

@@ -88,15 +88,7 @@ static int forget(const cache_args *args, jg_cache *cache)
 {
     size_t removed;
     if (jg_cache_clear_misses(cache, &removed) != JG_OK) return cache_fail("%s", jg_last_error());
-    if (args->json) {
-        int ok = 1;
-        cJSON *object = cJSON_CreateObject();
-        cache_json_text(object, "path", jg_cache_path(cache), &ok);
-        cache_json_number(object, "removed", (double)removed, &ok);
-        return cache_json_print(object, ok);
-    }
-    printf("%zu forgotten\n", removed);
-    return CACHE_EXIT_DONE;
+    return cache_tell_removed(cache, args->json, removed, "forgotten");
 }
 
 int cache_misses(const cache_args *args, jg_cache *cache)
