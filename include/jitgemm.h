@@ -420,7 +420,7 @@ typedef struct jg_worker_options {
  *     "" : memory only.
  * cache_max_bytes: cap of the cache file's content; 0: 256 MiB.
  * memory_max_kernels, memory_max_bytes: bounds of the kernels kept loaded; 0: 1024 and 256 MiB. The resident generic kernels
- *     (17 for f32 and f16) and captured ones count, and never go: bounds below leave no room for others.
+ *     (27 for f32 and f16) and captured ones count, and never go: bounds below leave no room for others.
  * factory_path: read-only cache file below it, e.g. of the device image; null: $JITGEMM_FACTORY, else
  *     share/jitgemm/factory.db beside the installed library or program; "": none. A missing one is no error.
  * resident: element types whose generic kernels jg_open loads, JG_RESIDENT_ flags. 0: f32 and f16, but none if compile is
