@@ -44,9 +44,19 @@ TOOLS     := $(patsubst tools/jitgemm-%.c,$(BUILD)/bin/jitgemm-%,$(filter-out to
 TOOL_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard $(addprefix tools/,jitgemm-*.c bench_*.c prewarm_*.c tune_*.c)),$(TOOL_SRC)))
 PREWARM_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/prewarm_*.c tools/tune_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench_*.c))
+# Parts of the video pipeline, of which examples/20_video_pipeline.c is the one to read first.
+PIPELINE_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard examples/pipeline/*.c))
 EXAMPLES  := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 TESTS     := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
 TEST_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(wildcard tests/test_*.c tests/gpu_*.c tests/fake_*.c tests/fuzz_*.c tests/guard*.c tests/fill_*.c tests/keeping_*.c),$(wildcard tests/*.c)))
+
+# The GStreamer element, where GStreamer is found.
+GST_MODULES := gstreamer-1.0 gstreamer-base-1.0 gstreamer-video-1.0
+HAVE_GST  := $(shell pkg-config --exists $(GST_MODULES) 2>/dev/null && echo yes)
+GST_CFLAGS := $(if $(HAVE_GST),-DJG_HAVE_GST $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(GST_MODULES))))
+GST_LIBS  := $(if $(HAVE_GST),$(shell pkg-config --libs $(GST_MODULES)))
+GST_OBJ   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard examples/gstreamer/*.c))
+PLUGIN    := $(BUILD)/gst/libgstjitgemm.so
 
 REFERENCE_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/reference*.c))
 
@@ -57,7 +67,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples deps demo demo-program test test-gpu bench tune bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples gst gst-if-found deps demo demo-program test test-gpu bench tune bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -160,6 +170,22 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+$(BUILD)/examples/20_video_pipeline: $(PIPELINE_OBJ)
+
+## gst          the GStreamer element jitgemmfilter: build/gst/libgstjitgemm.so (examples/gstreamer/README.md)
+gst:
+	@test -n "$(HAVE_GST)" || { echo "jitgemm: GStreamer 1.x was not found ($(GST_MODULES)). Run:"; \
+	  echo "  sudo apt-get install -y $(GST_DEPS)"; exit 1; }
+	@$(MAKE) --no-print-directory all $(PLUGIN)
+gst-if-found: $(if $(HAVE_GST),$(PLUGIN))
+
+# It links the shared library, which finds its compile helper and factory file from where it lies itself.
+$(GST_OBJ): CPPFLAGS += $(GST_CFLAGS)
+$(PLUGIN): $(GST_OBJ) $(SHARED)
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/..' -o $@ $(GST_OBJ) -L$(BUILD)/lib -ljitgemm $(GST_LIBS) -lcjson -lm
+
 # The demo checks its results with the tests' oracle and reads the tests' shapes.
 $(BUILD)/examples/10_demo: $(REFERENCE_OBJ) $(BUILD)/obj/tools/sizelist.o $(BUILD)/obj/tools/progress.o
 
@@ -179,6 +205,14 @@ $(BUILD)/tests/test_tune_%: $(BUILD)/obj/tests/test_tune_%.o $(PREWARM_OBJ) $(BE
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
+
+# These run the element, or its parts.
+GST_TEST_OBJ := $(filter-out %/plugin.o %/jitgemmfilter.o,$(GST_OBJ))
+$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/test_gst_*.c)): CPPFLAGS += $(GST_CFLAGS) $(if $(HAVE_GST),$(patsubst -I%,-isystem %,$(shell pkg-config --cflags gstreamer-check-1.0)))
+$(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(if $(HAVE_GST),$(GST_TEST_OBJ)) $(LIB_OBJ) $(TEST_OBJ) | gst-if-found
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(if $(HAVE_GST),$(GST_LIBS) $(shell pkg-config --libs gstreamer-check-1.0)) $(LDLIBS)
 
 # These see the software GPU's internals too.
 $(BUILD)/tests/test_swgpu_%: $(BUILD)/obj/tests/test_swgpu_%.o $(LIB_OBJ) $(SWGPU_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
@@ -249,9 +283,10 @@ $(BUILD)/tests/test_bench_green: LDFLAGS += -rdynamic
 
 ## deps         install what building and testing need (apt-get, as root), or say how
 DEPS := gcc make pkg-config libsqlite3-dev libxxhash-dev uthash-dev libcmocka-dev libcjson-dev
-# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench, and
-# systemd-analyze, which looks at the unit.
-CI_DEPS := $(if $(CI),chromium fonts-dejavu-core systemd)
+GST_DEPS := libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+# What a test is skipped without, so it may be missing: a browser, with letters, that looks at the page of jitgemm-bench,
+# systemd-analyze, which looks at the unit, GStreamer and valgrind for the element.
+CI_DEPS := $(if $(CI),chromium fonts-dejavu-core systemd valgrind $(GST_DEPS))
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -z "$$missing" ]; then :; \
@@ -291,7 +326,7 @@ SWGPU_TESTS += $(foreach chip,orin-agx:4 h200:14 t4:28,"JITGEMM_DRIVER=swgpu JG_
 
 ## test         every test that needs no GPU; the kernels run on the software GPU
 test: deps
-	@$(MAKE) --no-print-directory all $(TESTS) $(GPU_TESTS) $(DOUBLES)
+	@$(MAKE) --no-print-directory all gst-if-found $(TESTS) $(GPU_TESTS) $(DOUBLES)
 	@$(TEST_ENV) sh tests/run.sh $(SWGPU_TESTS) $(TESTS)
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU
