@@ -96,6 +96,31 @@ static void lists_as_json(void **state)
     cJSON_Delete(root);
 }
 
+static void lists_as_sizes_for_prewarm(void **state)
+{
+    (void)state;
+    fill();
+    add_miss("64:f16:from-the-future\033[2J", "sm_87", 2000, 0, 0);
+    assert_run(0, "\"$C\" misses --sizes --cache $F | tee sizes.txt");
+    assert_begins(out, "# What ran on generic kernels, most counted first, from /");
+    assert_has(out, "/kernels.db\n# not understood: 64:f16:from-the-future");
+    assert_has(out, "\n197x197x64x12:f16-f32:nt:sa=64:lda=768:align=2\n196x768x768:f16\n1021\n");
+    assert_null(strchr(out, '\033'));
+    assert_run(0, "\"$P\" --arch 87 --dry-run --list sizes.txt --cache none.db");
+    assert_has(out, "planned  197x197x64x12:f16-f32:nt:lda=768:sa=64:align=2  jg_sm87_mma");
+    assert_has(out, "planned  196x768x768:f16  jg_sm87_mma");
+    assert_has(out, "planned  1021  jg_sm87_simt");
+    assert_run(0, "\"$C\" misses --clear --cache $F; \"$C\" misses --sizes --cache $F | tail -n +2");
+    assert_has(out, "forgotten\n"); /* and nothing after it */
+    assert_string_equal(strchr(out, '\n'), "\n");
+    assert_run(2, "\"$C\" misses --sizes --clear --cache $F");
+    assert_has(err, "--sizes goes with neither --clear nor --json");
+    assert_run(2, "\"$C\" misses --sizes --json --cache $F");
+    assert_has(err, "--sizes goes with neither --clear nor --json");
+    assert_run(2, "\"$C\" plans --sizes --cache $F");
+    assert_has(err, "plans takes no --sizes");
+}
+
 static void says_that_there_is_none(void **state)
 {
     (void)state;
@@ -183,7 +208,7 @@ static void commands_no_terminal(void **state)
     assert_null(strchr(out, '\033'));
     assert_has(out, "  64?[2J\n");
     assert_run(0, "\"$C\" misses --help && \"$C\" --help");
-    assert_has(out, "usage: jitgemm-cache misses [--clear]");
+    assert_has(out, "usage: jitgemm-cache misses [--sizes | --clear]");
     assert_has(out, "remove everything, the misses and plans too");
 }
 
@@ -345,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(lists_the_most_counted_first),
         TEST(lists_as_json),
+        TEST(lists_as_sizes_for_prewarm),
         TEST(says_that_there_is_none),
         TEST(counts_one_in_words),
         TEST(forgets),

@@ -19,8 +19,9 @@ static const char usage[] =
     "  show KEY        everything about one kernel\n"
     "  stats           sums over the file\n"
     "  verify          check every record; exit status 1 if any is damaged\n"
-    "  misses [--clear]\n"
-    "                  list the problems that ran on a generic kernel, most counted first; or forget them\n"
+    "  misses [--sizes | --clear]\n"
+    "                  list the problems that ran on a generic kernel, most counted first: as a table,\n"
+    "                  or as a list of sizes for jitgemm-prewarm --list; or forget them\n"
     "  plans [--clear] list the plans that were measured to be the fastest; or forget them\n"
     "  clear [--yes]   remove everything, the misses and plans too, and give the space back\n"
     "  seal [FILE]     make the file fit to be a factory file, read from a read-only place\n"
@@ -36,10 +37,10 @@ static const char usage[] =
     "\n"
     "Exit status: 0 done, 1 the command failed, 2 bad command line.\n";
 
-enum { OPTION_CACHE = 256, OPTION_JSON, OPTION_YES, OPTION_FORCE, OPTION_CLEAR, OPTION_CUBIN, OPTION_PTX,
+enum { OPTION_CACHE = 256, OPTION_JSON, OPTION_YES, OPTION_FORCE, OPTION_CLEAR, OPTION_SIZES, OPTION_CUBIN, OPTION_PTX,
        OPTION_SOURCE, OPTION_HELP, OPTION_VERSION };
 
-enum { TAKES_KEY = 1, WRITES = 2, TAKES_YES = 4, TAKES_PART = 8, TAKES_FILE = 16, TAKES_CLEAR = 32 };
+enum { TAKES_KEY = 1, WRITES = 2, TAKES_YES = 4, TAKES_PART = 8, TAKES_FILE = 16, TAKES_CLEAR = 32, TAKES_SIZES = 64 };
 
 static const struct command {
     const char *name;
@@ -65,12 +66,13 @@ static const struct command {
      "Checks the structure of the file and the checksum of every record, and changes nothing.\n"
      "Exit status 1 if anything is damaged. A damaged record is never used; it is removed and made\n"
      "again by the next program that wants it.\n"},
-    {"misses", TAKES_CLEAR, cache_misses,
-     "usage: jitgemm-cache misses [--clear] [--cache FILE] [--json]\n"
+    {"misses", TAKES_CLEAR | TAKES_SIZES, cache_misses,
+     "usage: jitgemm-cache misses [--sizes | --clear] [--cache FILE] [--json]\n"
      "Lists the problems that ran on a generic kernel because their own was not loaded, most counted\n"
      "first: launches, when last, target, whether their own kernel is in the file by now, how many times\n"
      "as fast it was measured to be, and the problem as jitgemm-prewarm takes it.\n"
      "jitgemm-prewarm --from-misses makes the kernels of all of them.\n"
+     "--sizes lists the problems alone, one a line, for jitgemm-prewarm --list on another machine.\n"
      "--clear forgets the misses, and the measurements with them, and keeps every kernel.\n"},
     {"plans", TAKES_CLEAR, cache_plans,
      "usage: jitgemm-cache plans [--clear] [--cache FILE] [--json]\n"
@@ -129,6 +131,7 @@ static int read_options(int argc, char **argv, cache_args *args, given *seen)
         {"cache", required_argument, NULL, OPTION_CACHE}, {"json", no_argument, NULL, OPTION_JSON},
         {"yes", no_argument, NULL, OPTION_YES},           {"force", no_argument, NULL, OPTION_FORCE},
         {"clear", no_argument, NULL, OPTION_CLEAR},       {"cubin", required_argument, NULL, OPTION_CUBIN},
+        {"sizes", no_argument, NULL, OPTION_SIZES},
         {"ptx", required_argument, NULL, OPTION_PTX},     {"source", required_argument, NULL, OPTION_SOURCE},
         {"help", no_argument, NULL, OPTION_HELP},         {"version", no_argument, NULL, OPTION_VERSION},
         {NULL, 0, NULL, 0}};
@@ -140,6 +143,7 @@ static int read_options(int argc, char **argv, cache_args *args, given *seen)
         case OPTION_YES: args->yes = 1; break;
         case OPTION_FORCE: args->force = 1; break;
         case OPTION_CLEAR: args->clear = 1; break;
+        case OPTION_SIZES: args->sizes = 1; break;
         case OPTION_CUBIN: take_part(args, seen, JG_PART_CUBIN); break;
         case OPTION_PTX: take_part(args, seen, JG_PART_PTX); break;
         case OPTION_SOURCE: take_part(args, seen, JG_PART_SOURCE); break;
@@ -170,6 +174,8 @@ static int check(const struct command *command, const cache_args *args, const gi
     if (words > 1 + !!(takes & (TAKES_KEY | TAKES_FILE))) return fail("too many arguments for %s", command->name);
     if (args->yes && !(takes & TAKES_YES)) return fail("%s takes no --yes", command->name);
     if (args->clear && !(takes & TAKES_CLEAR)) return fail("%s takes no --clear", command->name);
+    if (args->sizes && !(takes & TAKES_SIZES)) return fail("%s takes no --sizes", command->name);
+    if (args->sizes && (args->clear || args->json)) return fail("--sizes goes with neither --clear nor --json");
     if (seen->cache && (takes & TAKES_FILE) && words > 1) return fail("%s: --cache and FILE name two files", command->name);
     if ((args->force || seen->parts) && !(takes & TAKES_PART))
         return fail("%s takes no --cubin, --ptx, --source or --force", command->name);

@@ -21,6 +21,7 @@ struct cache_args {
     const char *file;       /* of extract; "-" is standard output */
     int json, yes, force;
     int clear;              /* of misses and plans: forget them */
+    int sizes;              /* of misses: as a list of sizes */
 };
 
 /* Fills in *args. Returns -1 to go on, else the status to exit with: 0 after --help or --version, CACHE_EXIT_USAGE after a

@@ -1,4 +1,4 @@
-/* jitgemm-cache misses: what programs had no kernel of its own for; a table or JSON out, or an empty list.
+/* jitgemm-cache misses: what programs had no kernel of its own for; a table, JSON or a list of sizes out, or an empty list.
  *
  * It answers the operator's question which sizes are worth prewarming, so the problem is the last column and never
  * shortened: it is to be given to jitgemm-prewarm as it stands. */
@@ -44,6 +44,28 @@ static int list_as_table(jg_cache *cache)
     printf("%" PRIu64 " miss%s, %" PRIu64 " launch%s\n", s.misses, s.misses == 1 ? "" : "es", s.launches,
            s.launches == 1 ? "" : "es");
     return CACHE_EXIT_DONE;
+}
+
+/* ---- a list of sizes -------------------------------------------------------------------------------------------- */
+
+/* A problem that was met on several targets stands there once for each; who reads the list makes one kernel of them. One that this
+ * version cannot read must not spoil the list. */
+static int print_size(void *user, const jg_cache_miss *miss)
+{
+    (void)user;
+    jg_problem problem = {0};
+    if (jg_problem_parse(miss->problem, &problem) != JG_OK) fputs("# not understood: ", stdout);
+    cache_put_text(miss->problem);
+    putchar('\n');
+    return 0;
+}
+
+static int list_as_sizes(jg_cache *cache)
+{
+    fputs("# What ran on generic kernels, most counted first, from ", stdout);
+    cache_put_text(jg_cache_path(cache));
+    putchar('\n');
+    return jg_cache_misses(cache, print_size, NULL) == JG_OK ? CACHE_EXIT_DONE : cache_fail("%s", jg_last_error());
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
@@ -94,5 +116,6 @@ static int forget(const cache_args *args, jg_cache *cache)
 int cache_misses(const cache_args *args, jg_cache *cache)
 {
     if (args->clear) return forget(args, cache);
+    if (args->sizes) return list_as_sizes(cache);
     return args->json ? list_as_json(cache) : list_as_table(cache);
 }
