@@ -154,8 +154,11 @@ JG_FN float jg_erf(float x)
 // 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, so that its relative error is small there too. Error 2.41.
 JG_FN float jg_sigmoid(float x)
 {
-    const float e = jg_exp(JG_FLOAT(JG_BITS(x) | 0x80000000u));
-    return JG_DIV(x < 0.0f ? e : 1.0f, JG_ADD(1.0f, e));
+    const float e = jg_exp(JG_FLOAT(JG_BITS(x) | 0x80000000u)), sum = JG_ADD(1.0f, e);
+    // Below 2^-24 the sum is 1 and the quotient e: a GPU divides tiny numbers ten times as slowly.
+    const int is_tiny = x < 0.0f && sum == 1.0f;
+    const float quotient = JG_DIV(x < 0.0f && !is_tiny ? e : 1.0f, sum);
+    return is_tiny ? e : quotient;
 }
 
 // kind: a jg_activation. What is below -128 gives what -128 gives, -0, where infinity would give NaN.
