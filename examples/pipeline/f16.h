@@ -4,13 +4,15 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline double f16_value(uint16_t half)
 {
-    const int exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
-    const double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY)
-                             : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
-    return half & 0x8000 ? -magnitude : magnitude;
+    const uint64_t sign = (uint64_t)(half >> 15) << 63, exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
+    const uint64_t bits = sign | (exponent == 31 ? (uint64_t)2047 : exponent + 1023 - 15) << 52 | fraction << 42;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return exponent ? value : (sign ? -0x1p-24 : 0x1p-24) * (double)fraction;
 }
 
 /* Values are finite and below 65504 in magnitude. */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { WIDTH = 960, HEIGHT = 430, LEFT = 66, RIGHT = 944, TOP = 58, BOTTOM = 374 };
+enum { WIDTH = 960, HEIGHT = 460, LEFT = 66, RIGHT = 944, TOP = 92, BOTTOM = 404 };
 
 /* Seconds across, ms (logarithmic) up. */
 typedef struct axes {
@@ -85,6 +85,12 @@ static void put_budget(FILE *out, const axes *a, double budget_ms)
             budget_ms);
 }
 
+static const char *series_class(int number)
+{
+    static const char *const classes[] = {"series s0", "series s1", "series s2", "series s3"};
+    return classes[number % 4];
+}
+
 /* A line through the times, which a dropped frame interrupts; a dot on each first frame of a size. */
 static void put_series(FILE *out, const axes *a, const run_record *r, int number)
 {
@@ -92,7 +98,7 @@ static void put_series(FILE *out, const axes *a, const run_record *r, int number
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
         if (f->is_dropped && is_open) fputs("\"/>\n", out);
-        if (!f->is_dropped && !is_open) fprintf(out, "<polyline class=\"series s%d\" points=\"", number);
+        if (!f->is_dropped && !is_open) fprintf(out, "<polyline class=\"%s\" points=\"", series_class(number));
         is_open = !f->is_dropped;
         if (is_open) fprintf(out, "%.1f,%.1f ", x_of(a, f->arrival_ms / 1e3), y_of(a, f->time_ms));
     }
@@ -100,7 +106,7 @@ static void put_series(FILE *out, const axes *a, const run_record *r, int number
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
         const double x = x_of(a, f->arrival_ms / 1e3);
-        if (f->is_dropped) put_line(out, number == 0 ? "series s0" : number == 1 ? "series s1" : "series s2", x, TOP - 4, x, TOP + 6);
+        if (f->is_dropped) put_line(out, series_class(number), x, TOP - 5, x, TOP + 5);
         else if (f->is_first)
             fprintf(out, "<circle class=\"first s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"><title>first frame of %dx%d: %.3f ms</title></circle>\n",
                     number, x, y_of(a, f->time_ms), r->sizes[f->size].width, r->sizes[f->size].height, f->time_ms);
@@ -109,28 +115,28 @@ static void put_series(FILE *out, const axes *a, const run_record *r, int number
 
 static void put_legend(FILE *out, const run_record *runs, int count)
 {
-    double x = LEFT;
+    int y = 41;
     for (int i = 0; i < count; i++) {
         const run_summary s = run_summarise(&runs[i], -1);
         if (s.frames == 0) continue;
-        put_line(out, i == 0 ? "series s0" : i == 1 ? "series s1" : "series s2", x, 41, x + 22, 41);
-        fprintf(out, "<text x=\"%.0f\" y=\"45\">%s: p99 %.2f, max %.2f ms, %lld dropped</text>\n", x + 28, runs[i].policy, s.p99_ms,
-                s.max_ms, (long long)s.dropped);
-        x += 292;
+        put_line(out, series_class(i), LEFT, y, LEFT + 26, y);
+        fprintf(out, "<text x=\"%d\" y=\"%d\">%s: p50 %.4g, p99 %.4g, max %.4g ms; %lld dropped%s</text>\n", LEFT + 34, y + 4,
+                runs[i].policy, s.p50_ms, s.p99_ms, s.max_ms, (long long)s.dropped, s.dropped ? " (marks at the top)" : "");
+        y += 17;
     }
 }
 
 static void put_style(FILE *out)
 {
     fputs("<style>\n"
-          "svg{--ink:#1b1f24;--paper:#ffffff;--faint:#d9dde2;--c0:#0b62c4;--c1:#c2410c;--c2:#5b7a12;--limit:#b3123a}\n"
-          "@media (prefers-color-scheme:dark){svg{--ink:#e6e9ec;--paper:#14171a;--faint:#3a4047;--c0:#6cb0ff;--c1:#ff9a62;--c2:#b5d45c;"
+          "svg{--ink:#1b1f24;--paper:#ffffff;--faint:#d9dde2;--c0:#0b62c4;--c1:#c2410c;--c2:#4d6b0f;--c3:#7c3aa8;--limit:#b3123a}\n"
+          "@media (prefers-color-scheme:dark){svg{--ink:#e6e9ec;--paper:#14171a;--faint:#3a4047;--c0:#6cb0ff;--c1:#ff9a62;--c2:#b5d45c;--c3:#cf9cf2;"
           "--limit:#ff7d97}}\n"
           ".paper{fill:var(--paper)}text{fill:var(--ink);font:13px system-ui,sans-serif}.title{font-weight:600;font-size:15px}\n"
           ".halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px}.grid{stroke:var(--faint)}.axis{stroke:var(--ink)}\n"
           ".change{stroke:var(--ink);stroke-width:.6;opacity:.35}.budget{stroke:var(--limit);stroke-width:1.4;stroke-dasharray:7 4}\n"
           ".series{fill:none;stroke-width:1.3;stroke-linejoin:round}\n"
-          ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}.first{fill:var(--paper)}\n"
+          ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}.s3{stroke:var(--c3)}.first{fill:var(--paper)}\n"
           "</style>\n", out);
 }
 

@@ -28,12 +28,21 @@ static void add(run_summary *s, const run_record *r, const frame_record *f, doub
         s->first_calls_us = f->calls_us;
         *first_arrival_ms = f->arrival_ms;
     }
-    if (f->own != s->own) s->own_after_ms = f->arrival_ms - *first_arrival_ms;
+    if (f->own != s->own) {
+        s->own_after_ms = f->arrival_ms - *first_arrival_ms;
+        s->generic = s->frames - 1;
+    }
     s->own = f->own;
-    s->generic += f->own < r->products;
     s->over_budget += r->budget_ms > 0 && f->time_ms > r->budget_ms;
     s->max_ms = fmax(s->max_ms, f->time_ms);
     s->poll_max_ms = fmax(s->poll_max_ms, f->poll_ms);
+}
+
+/* Of a size. */
+static int64_t count_generic(const run_record *r, int size)
+{
+    const run_summary s = run_summarise(r, size);
+    return s.generic;
 }
 
 run_summary run_summarise(const run_record *r, int size)
@@ -51,6 +60,10 @@ run_summary run_summarise(const run_record *r, int size)
     s.p50_ms = percentile(times, s.frames, 50);
     s.p99_ms = percentile(times, s.frames, 99);
     free(times);
+    if (!s.own) s.generic = s.frames;
+    if (size >= 0) return s;
+    s.generic = 0;
+    for (int i = 0; i < r->size_count; i++) s.generic += count_generic(r, i);
     return s;
 }
 

@@ -42,8 +42,10 @@ typedef struct run_record {
 
 /* Of one size, or of all frames (size = -1). Times are NaN where there is none. */
 typedef struct run_summary {
-    int64_t frames, dropped, over_budget, generic; /* generic: at least one product ran on a generic kernel */
-    int own;            /* of the last frame */
+    int64_t frames, dropped, over_budget;
+    int64_t generic;    /* frames before the size had all kernels of its own that it got; all of them if it got none */
+    int own;            /* products of the last frame on the size's own kernels: fewer than all where jitgemm expects a gain below
+                         * 2 %, and makes none */
     double first_ms, first_calls_us; /* of the first frame that was not dropped */
     double p50_ms, p99_ms, max_ms;
     double own_after_ms; /* from the first frame's arrival to that of the first one with as many own kernels as the last; 0: at once */
