@@ -67,7 +67,7 @@ SWGPU  := $(BUILD)/lib/libjitgemm-swgpu.so
 PKGCONFIG := $(BUILD)/lib/jitgemm.pc
 
 .DEFAULT_GOAL := all
-.PHONY: all lib tools examples gst gst-if-found deps demo demo-program test test-gpu bench tune bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
+.PHONY: all lib tools examples gst gst-if-found deps demo demo-program test test-gpu bench tune pipeline bundle asan tsan factory install uninstall clean help bench-swgpu fuzz
 
 ## all          the library, the tools and the examples (default)
 all: lib tools examples
@@ -213,6 +213,13 @@ $(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(if $(HAVE_GST),$(GS
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(if $(HAVE_GST),$(GST_LIBS) $(shell pkg-config --libs gstreamer-check-1.0)) $(LDLIBS)
+
+# These see the parts of the video pipeline, and the other one runs it.
+$(BUILD)/tests/test_pipeline_%: $(BUILD)/obj/tests/test_pipeline_%.o $(PIPELINE_OBJ) $(STATIC) $(BUILD)/obj/tests/scratch.o
+	@mkdir -p $(@D)
+	@echo "LD   $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+$(BUILD)/tests/test_pipeline: | $(BUILD)/examples/20_video_pipeline $(SWGPU)
 
 # These see the software GPU's internals too.
 $(BUILD)/tests/test_swgpu_%: $(BUILD)/obj/tests/test_swgpu_%.o $(LIB_OBJ) $(SWGPU_OBJ) $(TEST_OBJ) $(BUILD)/obj/tools/sizelist.o
@@ -360,6 +367,11 @@ bench: deps
 tune: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/gpu_helper
 	@BUILD=$(BUILD) sh tests/tune.sh
+
+## pipeline     the video pipeline at 60 frames a second with 20 changes of resolution on this machine's GPU; OUT=build/pipeline, CLIP=, QUICK=1
+pipeline: deps
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) sh tests/pipeline.sh
 
 ## bench-swgpu  how long the software GPU takes for 256x256x256, with its checks and without, against its targets
 bench-swgpu: deps
