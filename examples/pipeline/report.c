@@ -71,6 +71,7 @@ static void put_run(FILE *out, const run_record *r)
         return;
     }
     put_summary(out, &s);
+    if (r->note[0]) put_text(out, "note", r->note);
     put_number(out, "budget_ms", r->budget_ms > 0 ? r->budget_ms : NAN);
     put_number(out, "waits", (double)r->waits);
     put_number(out, "compiles", (double)r->compiles);
