@@ -21,7 +21,7 @@
 #include "pipeline/cublas.h"
 #include "pipeline/gpu.h"
 #include "pipeline/layers.h"
-#include "pipeline/plot.h"
+#include "pipeline/report.h"
 #include "pipeline/setup.h"
 #include "pipeline/source.h"
 #include "pipeline/timing.h"
@@ -55,6 +55,7 @@ typedef struct pipeline {
     layers layers;
     cublas *peer;
     slot slots[SLOTS];
+    int rate_n, rate_d;         /* frames a second */
     double period_ms, start_ms; /* frame n arrives at start + n * period */
     double began_ms;            /* start_ms before the clock stood still for the first time */
     int64_t total, per_size;    /* frames in all, and between changes of resolution */
@@ -404,18 +405,18 @@ static void open_source(pipeline *p)
                                  : source_open_pattern(s, a->pattern_width, a->pattern_height);
     if (!is_open) fail("%s", s->error);
     if (s->warning[0]) fprintf(stderr, "%s\n", s->warning);
+    p->rate_n = a->rate_n ? a->rate_n : s->rate_n ? s->rate_n : DEFAULT_RATE;
+    p->rate_d = a->rate_n ? a->rate_d : s->rate_n ? s->rate_d : 1;
 }
 
-/* The sizes, the clock, and room for the records of all frames. */
+/* The sizes, the pace, and room for the records of all frames. */
 static void prepare(pipeline *p, run_record *run, const char *policy)
 {
     const arguments *a = p->args;
-    const int rate_n = a->rate_n ? a->rate_n : p->source.rate_n ? p->source.rate_n : DEFAULT_RATE;
-    const int rate_d = a->rate_n ? a->rate_d : p->source.rate_n ? p->source.rate_d : 1;
     *run = (run_record){.policy = policy, .products = PRODUCTS};
     list_sizes(a, &p->source, run);
     p->run = run;
-    p->period_ms = 1e3 * rate_d / rate_n;
+    p->period_ms = 1e3 * p->rate_d / p->rate_n;
     p->per_size = a->every_frames ? a->every_frames : (int64_t)fmax(1, round(a->every_seconds * 1e3 / p->period_ms));
     p->total = a->frames ? a->frames : p->per_size * run->size_count;
     p->most_cols = p->most_rows = 0;
@@ -429,38 +430,24 @@ static void prepare(pipeline *p, run_record *run, const char *policy)
     memset(run->frames, 0, (size_t)run->room * sizeof *run->frames); /* no page of it is touched for the first time in a frame */
 }
 
-static FILE *open_report(const char *path)
+/* Everything of one policy, from a fresh context to its table. Returns whether what was checked is right. */
+static int run_and_print(pipeline *p, run_record *run, unsigned policy, const char *name, int prints)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!file) fail("%s: cannot be written", path);
-    return file;
+    prepare(p, run, name);
+    if (p->args->checks && !p->first_input) {
+        const grid most = grid_of(PATCH * p->most_cols, PATCH * p->most_rows);
+        p->first_input = allocate(most.frame_bytes, 1);
+        p->first_output = allocate(most.result_bytes, 1);
+    }
+    run_policy(p, policy);
+    if (prints && !run->skip[0]) run_print(stdout, run);
+    return run->worst <= 1 && run->differing == 0;
 }
 
-static void close_report(FILE *file, const char *path)
+static void print_heading(const pipeline *p)
 {
-    if (ferror(file) || (file == stdout ? fflush(file) : fclose(file)) != 0) fail("%s: it was not written whole", path);
-}
-
-static void write_reports(const pipeline *p, const run_record *runs, int count)
-{
-    const arguments *a = p->args;
-    const run_setting setting = {.input = p->source.name, .device = p->gpu.name, .fps = 1e3 / p->period_ms, .is_paced = a->is_paced,
-                                 .width = p->source.width, .height = p->source.height};
-    if (a->csv) {
-        FILE *file = open_report(a->csv);
-        runs_write_csv(file, runs, count);
-        close_report(file, a->csv);
-    }
-    if (a->json) {
-        FILE *file = open_report(a->json);
-        runs_write_json(file, &setting, runs, count);
-        close_report(file, a->json);
-    }
-    if (a->plot) {
-        FILE *file = open_report(a->plot);
-        plot_write(file, &setting, runs, count);
-        close_report(file, a->plot);
-    }
+    const source *s = &p->source;
+    printf("%s, %s %dx%d, %.4g frames a second\n\n", p->gpu.name, s->name, s->width, s->height, (double)p->rate_n / p->rate_d);
 }
 
 int main(int argc, char **argv)
@@ -473,26 +460,20 @@ int main(int argc, char **argv)
     int count = 0, is_wrong = 0;
     const int status = arguments_read(&args, argc, argv);
     if (status >= 0) return status;
-    const int to_stdout = args.json && strcmp(args.json, "-") == 0;
+    const int prints = !args.json || strcmp(args.json, "-") != 0;
     catch_signals();
     p.args = &args;
     open_source(&p);
     gpu_open(&p.gpu, args.sms);
+    if (prints) print_heading(&p);
     for (size_t i = 0; i < sizeof order / sizeof *order && !interrupted; i++) {
         if (!(args.policies & order[i].policy)) continue;
-        run_record *run = &runs[count++];
-        prepare(&p, run, order[i].name);
-        if (args.checks && !p.first_input) {
-            const grid most = grid_of(PATCH * p.most_cols, PATCH * p.most_rows);
-            p.first_input = allocate(most.frame_bytes, 1);
-            p.first_output = allocate(most.result_bytes, 1);
-        }
-        if (i == 0 && !to_stdout) printf("%s, %s %dx%d, %.4g frames a second\n\n", p.gpu.name, p.source.name, p.source.width, p.source.height, 1e3 / p.period_ms);
-        run_policy(&p, order[i].policy);
-        is_wrong |= run->worst > 1 || run->differing > 0;
-        if (!to_stdout && !run->skip[0]) run_print(stdout, run);
+        is_wrong |= !run_and_print(&p, &runs[count], order[i].policy, order[i].name, prints);
+        count++;
     }
-    write_reports(&p, runs, count);
+    const run_setting setting = {.input = p.source.name, .device = p.gpu.name, .fps = (double)p.rate_n / p.rate_d,
+                                 .is_paced = args.is_paced, .width = p.source.width, .height = p.source.height};
+    runs_write_files(&args, &setting, runs, count);
     if (is_wrong) fputs("20_video_pipeline: results are wrong; see above\n", stderr);
     for (int i = 0; i < count; i++) free(runs[i].frames);
     free(p.first_input);

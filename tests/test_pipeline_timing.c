@@ -2,6 +2,7 @@
  * written here. */
 #include "examples/pipeline/args.h"
 #include "examples/pipeline/plot.h"
+#include "examples/pipeline/report.h"
 #include "examples/pipeline/timing.h"
 #include "scratch.h"
 #include "xml_check.h"

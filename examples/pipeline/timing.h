@@ -1,4 +1,5 @@
-/* What happened to each frame, and what it comes to: percentiles, counts, the table. Times are in ms on the monotonic clock. */
+/* What happened to each frame, and what it comes to: percentiles, counts, the table (report.h: files). Times are in ms on the monotonic
+ * clock. */
 #ifndef PIPELINE_TIMING_H
 #define PIPELINE_TIMING_H
 
@@ -62,17 +63,5 @@ double percentile(double *values, int64_t count, double percent);
 
 /* A line a size, then totals. */
 void run_print(FILE *out, const run_record *r);
-
-/* One line a frame of every run, under a line of titles. */
-void runs_write_csv(FILE *out, const run_record *runs, int count);
-
-/* What the document says beside its runs. */
-typedef struct run_setting {
-    const char *input, *device;
-    double fps;
-    int is_paced, width, height;
-} run_setting;
-
-void runs_write_json(FILE *out, const run_setting *setting, const run_record *runs, int count);
 
 #endif
