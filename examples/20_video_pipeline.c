@@ -81,12 +81,7 @@ static int deliver(pipeline *p, slot *s, int64_t number)
     const uint8_t *frame = source_frame(&p->source, number);
     if (!frame && p->source.error[0]) fail("%s", p->source.error);
     if (!frame) return 0;
-    const size_t pitch = (size_t)p->source.width, line = (size_t)(PATCH * g->cols);
-    const size_t left = (size_t)(p->source.width - g->width) / 4 * 2, top = (size_t)(p->source.height - g->height) / 4 * 2;
-    const uint8_t *luma = frame + top * pitch + left, *chroma = frame + ((size_t)p->source.height + top / 2) * pitch + left;
-    const size_t luma_lines = (size_t)(PATCH * g->rows);
-    for (size_t y = 0; y < luma_lines; y++) memcpy(s->input + y * line, luma + y * pitch, line);
-    for (size_t y = 0; y < luma_lines / 2; y++) memcpy(s->input + (luma_lines + y) * line, chroma + y * pitch, line);
+    source_crop(&p->source, frame, g->width, g->height, PATCH * g->cols, PATCH * g->rows, s->input);
     return 1;
 }
 

@@ -133,6 +133,29 @@ static void large_clips_are_streamed(void **state)
     source_close(&s);
 }
 
+/* Each byte of a region, by its coordinates: luma at (x, y), chroma at the pair of x in the line of y / 2. */
+static void regions_are_packed(void **state)
+{
+    (void)state;
+    static const struct { int width, height, cols, lines, left, top; } rows[] = {
+        {40, 36, 32, 32, 0, 0}, {38, 34, 32, 32, 0, 0}, {36, 32, 32, 32, 2, 2}, {32, 24, 32, 16, 4, 6}, {20, 18, 16, 16, 10, 8},
+        {16, 16, 16, 16, 12, 10}, {40, 16, 32, 16, 0, 10}};
+    uint8_t frame[40 * 36 / 2 * 3], packed[sizeof frame];
+    s = (source){.width = 40, .height = 36};
+    for (size_t i = 0; i < sizeof frame; i++) frame[i] = (uint8_t)(i * i / 7);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint8_t *at = packed;
+        memset(packed, 0xee, sizeof packed);
+        source_crop(&s, frame, rows[i].width, rows[i].height, rows[i].cols, rows[i].lines, packed);
+        for (int y = 0; y < rows[i].lines; y++)
+            for (int x = 0; x < rows[i].cols; x++, at++) assert_int_equal(*at, frame[(rows[i].top + y) * 40 + rows[i].left + x]);
+        for (int y = 0; y < rows[i].lines / 2; y++)
+            for (int x = 0; x < rows[i].cols; x++, at++)
+                assert_int_equal(*at, frame[36 * 40 + (rows[i].top / 2 + y) * 40 + rows[i].left + x]);
+        if (at < packed + sizeof packed) assert_int_equal(*at, 0xee);
+    }
+}
+
 /* ---- what is not ---- */
 
 static void other_formats_are_refused(void **state)
@@ -280,6 +303,7 @@ int main(void)
         cmocka_unit_test(unknown_rates),
         cmocka_unit_test(raw_frames),
         cmocka_unit_test(large_clips_are_streamed),
+        cmocka_unit_test(regions_are_packed),
         cmocka_unit_test(other_formats_are_refused),
         cmocka_unit_test(endless_headers),
         cmocka_unit_test(missing_files),
