@@ -295,6 +295,29 @@ static void a_clip_of_gstreamer(void **state)
     assert_true(number(run_of("background"), "frames") == 5);
 }
 
+/* What `make pipeline` runs on a GPU writes four files, and its exit status agrees with them. */
+static void the_script_judges(void **state)
+{
+    (void)state;
+    size_t bytes;
+    if (!has_gstreamer) {
+        print_message("SKIP no gst-launch-1.0 with y4menc\n");
+        skip();
+    }
+    const int status = finish(start(CPU "BUILD=\"$JG_BUILD\" OUT=reports QUICK=1 CLIP=clip.y4m sh \"$JG_SCRIPT\""));
+    char *json = (char *)scratch_read(scratch_path(folder, "reports/pipeline.json"), &bytes);
+    if (!json) fail_msg("status %d\n%s%s", status, out, err);
+    root = cJSON_Parse(json);
+    free(json);
+    const int late = number(run_of("background"), "dropped") > 0 || number(run_of("background"), "over_budget") > 0;
+    assert_int_equal(status, late);
+    assert_has(out, late ? "background: frames dropped and over their budget: " : "background: no frame dropped, none over its budget");
+    assert_has(out, "SKIP cublas: there is no GPU");
+    assert_int_equal(lines_of("reports/pipeline.csv"), 1 + 2 * 2 * 30);
+    assert_true(scratch_exists(scratch_path(folder, "reports/pipeline.svg")));
+    assert_true(scratch_exists(scratch_path(folder, "reports/pipeline.txt")));
+}
+
 /* ---- ends ---- */
 
 /* Ctrl-C: the table of what was run, reports, no folder left. */
@@ -345,6 +368,7 @@ static void wrong_command_lines(void **state)
         {"--policy fast", "--policy \"fast\": background, wait, never or all", 2},
         {"--peer mkl", "cublas is the only one", 2},
         {"--sms 0", "--sms \"0\": a whole number above 0", 2},
+        {"--pattern 64x48 --sms 4", "--sms 4: there is no GPU", 1},
         {"--cache-dir .", "goes with --fresh", 2},
         {"a b", "one clip at a time", 2},
         {"--nonsense", "Try 20_video_pipeline --help", 2},
@@ -369,12 +393,13 @@ static void wrong_command_lines(void **state)
 static int make_folder(void **state)
 {
     (void)state;
-    char build[PATH_MAX], program[PATH_MAX + 64];
+    char build[PATH_MAX], script[PATH_MAX], program[PATH_MAX + 64];
     const char *given = getenv("JG_TEST_BUILD_DIR");
-    if (!realpath(given && *given ? given : "build", build)) return -1;
+    if (!realpath(given && *given ? given : "build", build) || !realpath("tests/pipeline.sh", script)) return -1;
     snprintf(program, sizeof program, "%s/examples/20_video_pipeline", build);
     setenv("V", program, 1);
     setenv("JG_BUILD", build, 1);
+    setenv("JG_SCRIPT", script, 1);
     scratch_make(folder);
     setenv("PIPELINE_FOLDER", folder, 1);
     has_gstreamer = finish(start("gst-launch-1.0 -q videotestsrc num-buffers=5 ! "
@@ -407,6 +432,7 @@ int main(void)
         cmocka_unit_test(cublas_computes_the_layers),
         cmocka_unit_test(missing_cublas_is_skipped),
         cmocka_unit_test(a_clip_of_gstreamer),
+        cmocka_unit_test(the_script_judges),
         cmocka_unit_test(interrupted_runs_end_cleanly),
         cmocka_unit_test(wrong_command_lines),
     };

@@ -92,7 +92,8 @@ static const char *series_class(int number)
     return classes[number % 4];
 }
 
-/* A line through the times, which a dropped frame interrupts; a dot on each first frame of a size. */
+/* A line through the times, which a dropped frame interrupts; marks at the top for those, in a row for each run; a dot on each first
+ * frame of a size. */
 static void put_series(FILE *out, const axes *a, const run_record *r, int number)
 {
     int is_open = 0;
@@ -107,9 +108,10 @@ static void put_series(FILE *out, const axes *a, const run_record *r, int number
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
         const double x = x_of(a, f->arrival_ms / 1e3);
-        if (f->is_dropped) put_line(out, series_class(number), x, TOP - 5, x, TOP + 5);
+        if (f->is_dropped)
+            fprintf(out, "<path class=\"series s%d solid\" d=\"M%.1f %dv5\"/>\n", number, x, TOP + 2 + 7 * number);
         else if (f->is_first)
-            fprintf(out, "<circle class=\"first s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"><title>first frame of %dx%d: %.3f ms</title>"
+            fprintf(out, "<circle class=\"first s%d solid\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"><title>first frame of %dx%d: %.3f ms</title>"
                          "</circle>\n",
                     number, x, y_of(a, f->time_ms), r->sizes[f->size].width, r->sizes[f->size].height, f->time_ms);
     }
@@ -139,7 +141,7 @@ static void put_style(FILE *out)
           ".change{stroke:var(--ink);stroke-width:.6;opacity:.35}.budget{stroke:var(--limit);stroke-width:1.4;stroke-dasharray:7 4}\n"
           ".series{fill:none;stroke-width:1.3;stroke-linejoin:round}\n"
           ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}\n"
-          ".s3{stroke:var(--c3)}.first{fill:var(--paper)}\n"
+          ".s3{stroke:var(--c3)}.solid{stroke-dasharray:none}.first{fill:var(--paper)}\n"
           "</style>\n", out);
 }
 
