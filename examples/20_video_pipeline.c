@@ -8,6 +8,7 @@
  * file, but for a clip larger than memory, of which a frame is read before it is due, as the camera's part. The frame is in
  * pinned memory when it is due. A size that was never seen runs at once on generic kernels; its own come with jg_poll, which is
  * called when the frame's result is there, and waits for nobody's frame. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +130,7 @@ static double wait_for_arrival(const pipeline *p, int64_t number)
     const double arrival_ms = p->start_ms + (double)number * p->period_ms;
     struct timespec until = {.tv_sec = (time_t)(arrival_ms / 1e3)};
     until.tv_nsec = (long)((arrival_ms - (double)until.tv_sec * 1e3) * 1e6);
-    while (!interrupted && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) continue;
+    while (!interrupted && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
     return arrival_ms;
 }
 
@@ -435,7 +436,7 @@ static int run_and_print(pipeline *p, run_record *run, unsigned policy, const ch
         p->first_output = allocate(most.result_bytes, 1);
     }
     run_policy(p, policy);
-    if (prints && !run->skip[0]) run_print(stdout, run);
+    if (prints && run->count) run_print(stdout, run);
     return run->worst <= 1 && run->differing == 0;
 }
 

@@ -99,10 +99,12 @@ static void put_series(FILE *out, const axes *a, const run_record *r, int number
     int is_open = 0;
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
+        const double x = x_of(a, f->arrival_ms / 1e3), y = y_of(a, f->time_ms);
         if (f->is_dropped && is_open) fputs("\"/>\n", out);
-        if (!f->is_dropped && !is_open) fprintf(out, "<polyline class=\"%s\" points=\"", series_class(number));
+        if (!f->is_dropped && !is_open)
+            fprintf(out, "<polyline class=\"%s\" points=\"%.1f,%.1f ", series_class(number), x, y); /* alone it becomes a dot */
+        if (!f->is_dropped) fprintf(out, "%.1f,%.1f ", x, y);
         is_open = !f->is_dropped;
-        if (is_open) fprintf(out, "%.1f,%.1f ", x_of(a, f->arrival_ms / 1e3), y_of(a, f->time_ms));
     }
     if (is_open) fputs("\"/>\n", out);
     for (int64_t j = 0; j < r->count; j++) {
@@ -139,7 +141,7 @@ static void put_style(FILE *out)
           ".paper{fill:var(--paper)}text{fill:var(--ink);font:13px system-ui,sans-serif}.title{font-weight:600;font-size:15px}\n"
           ".halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px}\n.grid{stroke:var(--faint)}.axis{stroke:var(--ink)}\n"
           ".change{stroke:var(--ink);stroke-width:.6;opacity:.35}.budget{stroke:var(--limit);stroke-width:1.4;stroke-dasharray:7 4}\n"
-          ".series{fill:none;stroke-width:1.3;stroke-linejoin:round}\n"
+          ".series{fill:none;stroke-width:1.3;stroke-linejoin:round;stroke-linecap:round}\n"
           ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}\n"
           ".s3{stroke:var(--c3)}.solid{stroke-dasharray:none}.first{fill:var(--paper)}\n"
           "</style>\n", out);
