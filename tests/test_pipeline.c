@@ -139,25 +139,28 @@ static int lines_of(const char *name)
 
 /* ---- policies ---- */
 
-/* Each of three sizes is unseen, runs at once, and gets its own kernels, with the same bits; no call waits. */
+/* Each of three sizes is unseen, runs at once, and gets its own kernels, with the same bits; no call waits. Each frame takes 150 ms,
+ * so that a compiler has time enough for the 8 of a size. */
 static void background_never_waits(void **state)
 {
     (void)state;
     need_compiler();
-    assert_run(0, SWGPU, "--pattern 96x64 --sizes 96x64,48x64,80x34 --every 25f --fps 10 --fresh --check --quiet --json=report.json "
-                         "--csv frames.csv --plot plot.svg --cache-dir .");
+    assert_run(0, SWGPU "JITGEMM_SWGPU_SLOW=cuStreamSynchronize:150",
+               "--pattern 96x64 --sizes 96x64,48x64,80x34 --every 8f --no-pace --fresh --check --quiet --json=report.json --csv frames.csv "
+               "--plot plot.svg --cache-dir .");
     const cJSON *background = run_of("background");
     assert_true(number(background, "waits") == 0);
-    assert_true(number(background, "frames") + number(background, "dropped") == 75);
+    assert_true(number(background, "frames") == 24);
+    assert_true(number(background, "dropped") == 0);
     assert_true(number(background, "swaps") > 0);
     assert_true(number(background, "compiles") > 0);
     assert_true(number(background, "graphs") >= 6); /* one a stream and size at least */
     assert_true(number(background, "compared") >= 1);
     assert_right(background);
-    for (int i = 0; i < 3; i++) assert_true(number(size_of(background, i), "frames") > 0);
+    for (int i = 0; i < 3; i++) assert_true(number(size_of(background, i), "frames") == 8);
     assert_true(number(size_of(background, 2), "tokens") == 5 * 2);
-    assert_int_equal(lines_of("frames.csv"), 76);
-    assert_has(out, "AGX Orin (software GPU), pattern 96x64, 10 frames a second");
+    assert_int_equal(lines_of("frames.csv"), 25);
+    assert_has(out, "AGX Orin (software GPU), pattern 96x64, 60 frames a second");
     assert_has(out, "calls that waited 0");
     assert_true(scratch_exists(scratch_path(folder, "plot.svg")));
     assert_int_equal(system("ls -d \"$PIPELINE_FOLDER\"/jitgemm-pipeline-* >/dev/null 2>&1") == 0, 0); /* --fresh left nothing */
@@ -237,7 +240,7 @@ static void late_frames_are_dropped(void **state)
     const cJSON *background = run_of("background");
     const double dropped = number(background, "dropped"), frames = number(background, "frames");
     assert_true(dropped + frames == 30);
-    assert_true(frames <= 15 && frames >= 2); /* a second is 11 times 90 ms */
+    assert_true(frames <= 15 && frames >= 1); /* a second is 11 times 90 ms */
     assert_true(number(background, "over_budget") == frames);
     assert_int_equal(lines_of("frames.csv"), 31);
 }
