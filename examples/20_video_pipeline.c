@@ -2,12 +2,12 @@
  * the resolution changes every few seconds. No frame waits for a compiler.
  *
  * This file is the way of a frame, in order; pipeline/ has its parts: source.h (frames), gpu.h (streams, graphs), layers.h (the five
- * products), check.h (results against double precision), timing.h (percentiles, reports), cublas.h (to compare with).
+ * products), check.h (results against double precision), timing.h (percentiles), report.h (JSON, CSV, a plot), cublas.h (to compare with).
  *
  * Real-time manners: all memory, for the largest frame, is allocated before the first one; a frame allocates nothing and reads no
  * file, but for a clip larger than memory, of which a frame is read before it is due, as the camera's part. The frame is in
  * pinned memory when it is due. A size that was never seen runs at once on generic kernels; its own come with jg_poll, which is
- * called when the frame's result is there, and waits for nobody's frame. */
+ * called when the frame's result is there, so that at a camera's pace no frame waits for it. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -177,7 +177,7 @@ static void keep_first(pipeline *p, const slot *s)
     p->start_ms += now_ms() - paused_ms;
 }
 
-/* Waits for the slot's frame, then lets jitgemm load what its worker has made: now no frame waits for that. */
+/* Waits for the slot's frame, if there is one, then lets jitgemm load what its worker has made, which waits for all that is queued. */
 static void finish(pipeline *p, slot *s)
 {
     jg_poll_result polled;
@@ -261,8 +261,8 @@ static int64_t drop_late(pipeline *p, int64_t number)
     return number;
 }
 
-/* At a camera's pace a frame is waited for before the next one arrives, so the streams only overlap where one is late. Without pace
- * both are kept full: the frame before is waited for when the next one is under way. */
+/* At a camera's pace a frame is waited for before the next one is submitted: latency is what counts, and the streams only take turns.
+ * Without pace both are kept full: a frame is waited for when the next one is under way. */
 static void run_frames(pipeline *p)
 {
     p->size = -1;
