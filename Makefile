@@ -215,10 +215,10 @@ $(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(if $(HAVE_GST),$(GS
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(if $(HAVE_GST),$(GST_LIBS) $(shell pkg-config --libs gstreamer-check-1.0)) $(LDLIBS)
 
 # These see the parts of the video pipeline, and the other one runs it.
-$(BUILD)/tests/test_pipeline_%: $(BUILD)/obj/tests/test_pipeline_%.o $(PIPELINE_OBJ) $(STATIC) $(BUILD)/obj/tests/scratch.o
+$(BUILD)/tests/test_pipeline_%: $(BUILD)/obj/tests/test_pipeline_%.o $(PIPELINE_OBJ) $(STATIC) $(patsubst %,$(BUILD)/obj/tests/%.o,scratch xml_check)
 	@mkdir -p $(@D)
 	@echo "LD   $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
 $(BUILD)/tests/test_pipeline: | $(BUILD)/examples/20_video_pipeline $(SWGPU)
 
 # These see the software GPU's internals too.

@@ -2,12 +2,13 @@
  * the resolution changes every few seconds. No frame waits for a compiler.
  *
  * This file is the way of a frame, in order; pipeline/ has its parts: source.h (frames), gpu.h (streams, graphs), layers.h (the five
- * products), check.h (results against double precision), timing.h (percentiles, reports), cublas.h (to compare with).
+ * products), check.h (results against double precision), timing.h (percentiles), report.h (JSON, CSV, a plot), cublas.h (to compare with).
  *
  * Real-time manners: all memory, for the largest frame, is allocated before the first one; a frame allocates nothing and reads no
  * file, but for a clip larger than memory, of which a frame is read before it is due, as the camera's part. The frame is in
  * pinned memory when it is due. A size that was never seen runs at once on generic kernels; its own come with jg_poll, which is
- * called when the frame's result is there, and waits for nobody's frame. */
+ * called when the frame's result is there, so that at a camera's pace no frame waits for it. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #include "pipeline/cublas.h"
 #include "pipeline/gpu.h"
 #include "pipeline/layers.h"
-#include "pipeline/plot.h"
+#include "pipeline/report.h"
 #include "pipeline/setup.h"
 #include "pipeline/source.h"
 #include "pipeline/timing.h"
@@ -55,10 +56,13 @@ typedef struct pipeline {
     layers layers;
     cublas *peer;
     slot slots[SLOTS];
+    int rate_n, rate_d;         /* frames a second */
     double period_ms, start_ms; /* frame n arrives at start + n * period */
+    double began_ms;            /* start_ms before the clock stood still for the first time */
     int64_t total, per_size;    /* frames in all, and between changes of resolution */
     int most_cols, most_rows;
     int use_graphs, own_launches;
+    double calls_us;            /* of the last five products on the host */
     int size, frames_of_size, seen[SIZES_MAX]; /* the current size: -1 before the first frame */
     int swaps;                  /* calls of jg_poll that brought better kernels */
     slot *last;                 /* the last frame that was done; null: none of this size */
@@ -78,12 +82,7 @@ static int deliver(pipeline *p, slot *s, int64_t number)
     const uint8_t *frame = source_frame(&p->source, number);
     if (!frame && p->source.error[0]) fail("%s", p->source.error);
     if (!frame) return 0;
-    const size_t pitch = (size_t)p->source.width, line = (size_t)(PATCH * g->cols);
-    const size_t left = (size_t)(p->source.width - g->width) / 4 * 2, top = (size_t)(p->source.height - g->height) / 4 * 2;
-    const uint8_t *luma = frame + top * pitch + left, *chroma = frame + ((size_t)p->source.height + top / 2) * pitch + left;
-    const size_t luma_lines = (size_t)(PATCH * g->rows);
-    for (size_t y = 0; y < luma_lines; y++) memcpy(s->input + y * line, luma + y * pitch, line);
-    for (size_t y = 0; y < luma_lines / 2; y++) memcpy(s->input + (luma_lines + y) * line, chroma + y * pitch, line);
+    source_crop(&p->source, frame, g->width, g->height, PATCH * g->cols, PATCH * g->rows, s->input);
     return 1;
 }
 
@@ -92,7 +91,9 @@ static jg_status enqueue(pipeline *p, slot *s)
 {
     const grid *g = &p->run->sizes[p->size];
     gpu_copy(&p->gpu, s->buffers.frame, s->input, g->frame_bytes, s->stream);
+    const double called_ms = now_ms();
     const jg_status status = layers_run(&p->layers, &s->buffers, g, (int)(s - p->slots), s->stream);
+    p->calls_us = (now_ms() - called_ms) * 1e3;
     if (status == JG_OK) gpu_copy(&p->gpu, s->output, s->buffers.result, g->result_bytes, s->stream);
     return status;
 }
@@ -129,7 +130,7 @@ static double wait_for_arrival(const pipeline *p, int64_t number)
     const double arrival_ms = p->start_ms + (double)number * p->period_ms;
     struct timespec until = {.tv_sec = (time_t)(arrival_ms / 1e3)};
     until.tv_nsec = (long)((arrival_ms - (double)until.tv_sec * 1e3) * 1e6);
-    while (!interrupted && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) continue;
+    while (!interrupted && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
     return arrival_ms;
 }
 
@@ -146,6 +147,7 @@ static void submit(pipeline *p, slot *s, int64_t number, double arrival_ms)
     record->is_first = !p->seen[p->size];
     record->is_graph = s->graph != NULL;
     record->arrival_ms = arrival_ms - p->start_ms;
+    record->wall_ms = arrival_ms - p->began_ms;
     s->arrival_ms = arrival_ms;
     s->record = record;
     s->is_first = p->frames_of_size == 0;
@@ -157,9 +159,8 @@ static void submit(pipeline *p, slot *s, int64_t number, double arrival_ms)
         return;
     }
     p->own_launches = 0;
-    const double called_ms = now_ms();
     CHECK(enqueue(p, s));
-    record->calls_us = (now_ms() - called_ms) * 1e3;
+    record->calls_us = p->calls_us;
     record->own = p->own_launches;
 }
 
@@ -176,7 +177,7 @@ static void keep_first(pipeline *p, const slot *s)
     p->start_ms += now_ms() - paused_ms;
 }
 
-/* Waits for the slot's frame, then lets jitgemm load what its worker has made: now no frame waits for that. */
+/* Waits for the slot's frame, if there is one, then lets jitgemm load what its worker has made, which waits for all that is queued. */
 static void finish(pipeline *p, slot *s)
 {
     jg_poll_result polled;
@@ -260,12 +261,12 @@ static int64_t drop_late(pipeline *p, int64_t number)
     return number;
 }
 
-/* At a camera's pace a frame is waited for before the next one arrives, so the streams only overlap where one is late. Without pace
- * both are kept full: the frame before is waited for when the next one is under way. */
+/* At a camera's pace a frame is waited for before the next one is submitted: latency is what counts, and the streams only take turns.
+ * Without pace both are kept full: a frame is waited for when the next one is under way. */
 static void run_frames(pipeline *p)
 {
     p->size = -1;
-    p->start_ms = now_ms() + p->period_ms;
+    p->start_ms = p->began_ms = now_ms() + p->period_ms;
     for (int64_t number = 0; !interrupted; number++) {
         number = drop_late(p, number);
         if (number >= p->total) break;
@@ -319,17 +320,38 @@ static void read_stats(pipeline *p)
     p->run->worst = p->checked.worst;
 }
 
+/* Returns 0 where there is none. */
+static int open_peer(pipeline *p)
+{
+    const CUstream streams[SLOTS] = {p->slots[0].stream, p->slots[1].stream};
+    p->peer = cublas_open(p->args->cublas, &p->gpu, p->context, streams, p->run->skip, sizeof p->run->skip);
+    if (!p->peer) return 0;
+    p->run->products = 1;
+    snprintf(p->run->note, sizeof p->run->note, "cuBLAS %d in layers 1 to 3, without bias and activation, which it has not; "
+             "preprocessing by jitgemm", cublas_version(p->peer));
+    return 1;
+}
+
+/* A library loads itself with its first products: before the clock starts, a frame of one patch on each stream. jitgemm has loaded
+ * its generic kernels in jg_open. */
+static void warm_peer(pipeline *p)
+{
+    const grid one = grid_of(PATCH, PATCH);
+    for (int i = 0; i < SLOTS; i++) {
+        const slot *s = &p->slots[i];
+        gpu_copy(&p->gpu, s->buffers.frame, s->input, one.frame_bytes, s->stream);
+        CHECK(layers_run(&p->layers, &s->buffers, &one, i, s->stream));
+        gpu_synchronize(&p->gpu, s->stream);
+    }
+}
+
 /* In a context that is open, with slots. Returns 0 where there is no cuBLAS to run. */
 static int run_in_context(pipeline *p, unsigned policy)
 {
-    const CUstream streams[SLOTS] = {p->slots[0].stream, p->slots[1].stream};
     p->peer = NULL;
-    if (policy == POLICY_CUBLAS) {
-        p->peer = cublas_open(p->args->cublas, &p->gpu, p->context, streams, p->run->skip, sizeof p->run->skip);
-        if (!p->peer) return 0;
-        p->run->products = 1;
-    }
+    if (policy == POLICY_CUBLAS && !open_peer(p)) return 0;
     layers_open(&p->layers, p->context, p->peer, p->most_rows);
+    if (p->peer) warm_peer(p);
     p->use_graphs = p->gpu.is_cuda;
     p->swaps = 0;
     p->last = NULL;
@@ -379,18 +401,18 @@ static void open_source(pipeline *p)
                                  : source_open_pattern(s, a->pattern_width, a->pattern_height);
     if (!is_open) fail("%s", s->error);
     if (s->warning[0]) fprintf(stderr, "%s\n", s->warning);
+    p->rate_n = a->rate_n ? a->rate_n : s->rate_n ? s->rate_n : DEFAULT_RATE;
+    p->rate_d = a->rate_n ? a->rate_d : s->rate_n ? s->rate_d : 1;
 }
 
-/* The sizes, the clock, and room for the records of all frames. */
+/* The sizes, the pace, and room for the records of all frames. */
 static void prepare(pipeline *p, run_record *run, const char *policy)
 {
     const arguments *a = p->args;
-    const int rate_n = a->rate_n ? a->rate_n : p->source.rate_n ? p->source.rate_n : DEFAULT_RATE;
-    const int rate_d = a->rate_n ? a->rate_d : p->source.rate_n ? p->source.rate_d : 1;
     *run = (run_record){.policy = policy, .products = PRODUCTS};
     list_sizes(a, &p->source, run);
     p->run = run;
-    p->period_ms = 1e3 * rate_d / rate_n;
+    p->period_ms = 1e3 * p->rate_d / p->rate_n;
     p->per_size = a->every_frames ? a->every_frames : (int64_t)fmax(1, round(a->every_seconds * 1e3 / p->period_ms));
     p->total = a->frames ? a->frames : p->per_size * run->size_count;
     p->most_cols = p->most_rows = 0;
@@ -404,38 +426,24 @@ static void prepare(pipeline *p, run_record *run, const char *policy)
     memset(run->frames, 0, (size_t)run->room * sizeof *run->frames); /* no page of it is touched for the first time in a frame */
 }
 
-static FILE *open_report(const char *path)
+/* Everything of one policy, from a fresh context to its table. Returns whether what was checked is right. */
+static int run_and_print(pipeline *p, run_record *run, unsigned policy, const char *name, int prints)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!file) fail("%s: cannot be written", path);
-    return file;
+    prepare(p, run, name);
+    if (p->args->checks && !p->first_input) {
+        const grid most = grid_of(PATCH * p->most_cols, PATCH * p->most_rows);
+        p->first_input = allocate(most.frame_bytes, 1);
+        p->first_output = allocate(most.result_bytes, 1);
+    }
+    run_policy(p, policy);
+    if (prints && run->count) run_print(stdout, run);
+    return run->worst <= 1 && run->differing == 0;
 }
 
-static void close_report(FILE *file, const char *path)
+static void print_heading(const pipeline *p)
 {
-    if (ferror(file) || (file == stdout ? fflush(file) : fclose(file)) != 0) fail("%s: it was not written whole", path);
-}
-
-static void write_reports(const pipeline *p, const run_record *runs, int count)
-{
-    const arguments *a = p->args;
-    const run_setting setting = {.input = p->source.name, .device = p->gpu.name, .fps = 1e3 / p->period_ms, .is_paced = a->is_paced,
-                                 .width = p->source.width, .height = p->source.height};
-    if (a->csv) {
-        FILE *file = open_report(a->csv);
-        runs_write_csv(file, runs, count);
-        close_report(file, a->csv);
-    }
-    if (a->json) {
-        FILE *file = open_report(a->json);
-        runs_write_json(file, &setting, runs, count);
-        close_report(file, a->json);
-    }
-    if (a->plot) {
-        FILE *file = open_report(a->plot);
-        plot_write(file, &setting, runs, count);
-        close_report(file, a->plot);
-    }
+    const source *s = &p->source;
+    printf("%s, %s %dx%d, %.4g frames a second\n\n", p->gpu.name, s->name, s->width, s->height, (double)p->rate_n / p->rate_d);
 }
 
 int main(int argc, char **argv)
@@ -448,26 +456,20 @@ int main(int argc, char **argv)
     int count = 0, is_wrong = 0;
     const int status = arguments_read(&args, argc, argv);
     if (status >= 0) return status;
-    const int to_stdout = args.json && strcmp(args.json, "-") == 0;
+    const int prints = !args.json || strcmp(args.json, "-") != 0;
     catch_signals();
     p.args = &args;
     open_source(&p);
     gpu_open(&p.gpu, args.sms);
+    if (prints) print_heading(&p);
     for (size_t i = 0; i < sizeof order / sizeof *order && !interrupted; i++) {
         if (!(args.policies & order[i].policy)) continue;
-        run_record *run = &runs[count++];
-        prepare(&p, run, order[i].name);
-        if (args.checks && !p.first_input) {
-            const grid most = grid_of(PATCH * p.most_cols, PATCH * p.most_rows);
-            p.first_input = allocate(most.frame_bytes, 1);
-            p.first_output = allocate(most.result_bytes, 1);
-        }
-        if (i == 0 && !to_stdout) printf("%s, %s %dx%d, %.4g frames a second\n\n", p.gpu.name, p.source.name, p.source.width, p.source.height, 1e3 / p.period_ms);
-        run_policy(&p, order[i].policy);
-        is_wrong |= run->worst > 1 || run->differing > 0;
-        if (!to_stdout && !run->skip[0]) run_print(stdout, run);
+        is_wrong |= !run_and_print(&p, &runs[count], order[i].policy, order[i].name, prints);
+        count++;
     }
-    write_reports(&p, runs, count);
+    const run_setting setting = {.input = p.source.name, .device = p.gpu.name, .fps = (double)p.rate_n / p.rate_d,
+                                 .is_paced = args.is_paced, .width = p.source.width, .height = p.source.height};
+    runs_write_files(&args, &setting, runs, count);
     if (is_wrong) fputs("20_video_pipeline: results are wrong; see above\n", stderr);
     for (int i = 0; i < count; i++) free(runs[i].frames);
     free(p.first_input);

@@ -6,6 +6,7 @@
 set -u
 BUILD=${BUILD:-build}
 OUT=${OUT:-$BUILD/pipeline}
+[ -d "$BUILD/bundle/lib" ] && export LD_LIBRARY_PATH="$BUILD/bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 every=2
 [ "${QUICK:-0}" = 1 ] && every=0.5
 mkdir -p "$OUT" || exit 1

@@ -37,7 +37,7 @@ static const char usage[] =
     "  --quiet            no progress on standard error\n"
     "  --help             this text\n"
     "\n"
-    "Exit status: 0; 1 if something failed, or a check did; 2 for a wrong command line. Ctrl-C ends a run with the table of what was run.\n";
+    "Exit status: 0; 1 if something failed, or a check did; 2 for a wrong command line. Ctrl-C ends a run with its table so far.\n";
 
 static int refuse(const char *option, const char *value, const char *wanted)
 {

@@ -154,7 +154,8 @@ static void close_green(gpu *g)
 
 #endif
 
-void gpu_open(gpu *g, int sms)
+/* Leaves *g the host's where there is no device. */
+static void find_device(gpu *g)
 {
     const char *named = getenv("JITGEMM_DRIVER");
     const char *path = named && *named ? named : "libcuda.so.1";
@@ -166,7 +167,7 @@ void gpu_open(gpu *g, int sms)
     if (!library && g->is_software) fail("no software GPU: %s", dlerror());
     if (!library) return;
     bind_calls(g, library, path);
-    CUresult result = g->calls->init(0);
+    const CUresult result = g->calls->init(0);
     if (result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_STUB_LIBRARY) return;
     check(g, result, "cuInit");
     check(g, g->calls->device_count(&count), "cuDeviceGetCount");
@@ -174,7 +175,14 @@ void gpu_open(gpu *g, int sms)
     g->is_cuda = 1;
     check(g, g->calls->device_get(&g->device, 0), "cuDeviceGet");
     check(g, g->calls->device_name(g->name, sizeof g->name, g->device), "cuDeviceGetName");
-    result = g->calls->device_attribute(&g->sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, g->device);
+}
+
+void gpu_open(gpu *g, int sms)
+{
+    find_device(g);
+    if (!g->is_cuda && sms) fail("--sms %d: there is no GPU", sms);
+    if (!g->is_cuda) return;
+    const CUresult result = g->calls->device_attribute(&g->sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, g->device);
     check(g, result, "cuDeviceGetAttribute");
     check(g, g->calls->primary_retain(&g->context, g->device), "cuDevicePrimaryCtxRetain");
     if (sms) open_green(g, sms);

@@ -36,7 +36,8 @@ static axes find_axes(const run_record *runs, int count)
         }
     }
     if (!(high > 0)) low = 1, high = 10;
-    return (axes){.seconds = seconds > 0 ? seconds : 1, .low_ms = pow(10, floor(log10(low))), .high_ms = pow(10, ceil(log10(high) + 1e-9))};
+    return (axes){.seconds = seconds > 0 ? seconds : 1, .low_ms = pow(10, floor(log10(low))),
+                  .high_ms = pow(10, ceil(log10(high) + 1e-9))};
 }
 
 static void put_line(FILE *out, const char *class, double x1, double y1, double x2, double y2)
@@ -91,24 +92,29 @@ static const char *series_class(int number)
     return classes[number % 4];
 }
 
-/* A line through the times, which a dropped frame interrupts; a dot on each first frame of a size. */
+/* A line through the times, which a dropped frame interrupts; marks at the top for those, in a row for each run; a dot on each first
+ * frame of a size. */
 static void put_series(FILE *out, const axes *a, const run_record *r, int number)
 {
     int is_open = 0;
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
+        const double x = x_of(a, f->arrival_ms / 1e3), y = y_of(a, f->time_ms);
         if (f->is_dropped && is_open) fputs("\"/>\n", out);
-        if (!f->is_dropped && !is_open) fprintf(out, "<polyline class=\"%s\" points=\"", series_class(number));
+        if (!f->is_dropped && !is_open)
+            fprintf(out, "<polyline class=\"%s\" points=\"%.1f,%.1f ", series_class(number), x, y); /* alone it becomes a dot */
+        if (!f->is_dropped) fprintf(out, "%.1f,%.1f ", x, y);
         is_open = !f->is_dropped;
-        if (is_open) fprintf(out, "%.1f,%.1f ", x_of(a, f->arrival_ms / 1e3), y_of(a, f->time_ms));
     }
     if (is_open) fputs("\"/>\n", out);
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
         const double x = x_of(a, f->arrival_ms / 1e3);
-        if (f->is_dropped) put_line(out, series_class(number), x, TOP - 5, x, TOP + 5);
+        if (f->is_dropped)
+            fprintf(out, "<path class=\"series s%d solid\" d=\"M%.1f %dv5\"/>\n", number, x, TOP + 2 + 7 * number);
         else if (f->is_first)
-            fprintf(out, "<circle class=\"first s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"><title>first frame of %dx%d: %.3f ms</title></circle>\n",
+            fprintf(out, "<circle class=\"first s%d solid\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"><title>first frame of %dx%d: %.3f ms</title>"
+                         "</circle>\n",
                     number, x, y_of(a, f->time_ms), r->sizes[f->size].width, r->sizes[f->size].height, f->time_ms);
     }
 }
@@ -129,14 +135,15 @@ static void put_legend(FILE *out, const run_record *runs, int count)
 static void put_style(FILE *out)
 {
     fputs("<style>\n"
-          "svg{--ink:#1b1f24;--paper:#ffffff;--faint:#d9dde2;--c0:#0b62c4;--c1:#c2410c;--c2:#4d6b0f;--c3:#7c3aa8;--limit:#b3123a}\n"
-          "@media (prefers-color-scheme:dark){svg{--ink:#e6e9ec;--paper:#14171a;--faint:#3a4047;--c0:#6cb0ff;--c1:#ff9a62;--c2:#b5d45c;--c3:#cf9cf2;"
-          "--limit:#ff7d97}}\n"
+          "svg{--ink:#1b1f24;--paper:#ffffff;--faint:#d9dde2;--limit:#b3123a;--c0:#0b62c4;--c1:#c2410c;--c2:#4d6b0f;--c3:#7c3aa8}\n"
+          "@media (prefers-color-scheme:dark){\n"
+          "svg{--ink:#e6e9ec;--paper:#14171a;--faint:#3a4047;--limit:#ff7d97;--c0:#6cb0ff;--c1:#ff9a62;--c2:#b5d45c;--c3:#cf9cf2}}\n"
           ".paper{fill:var(--paper)}text{fill:var(--ink);font:13px system-ui,sans-serif}.title{font-weight:600;font-size:15px}\n"
-          ".halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px}.grid{stroke:var(--faint)}.axis{stroke:var(--ink)}\n"
+          ".halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px}\n.grid{stroke:var(--faint)}.axis{stroke:var(--ink)}\n"
           ".change{stroke:var(--ink);stroke-width:.6;opacity:.35}.budget{stroke:var(--limit);stroke-width:1.4;stroke-dasharray:7 4}\n"
-          ".series{fill:none;stroke-width:1.3;stroke-linejoin:round}\n"
-          ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}.s3{stroke:var(--c3)}.first{fill:var(--paper)}\n"
+          ".series{fill:none;stroke-width:1.3;stroke-linejoin:round;stroke-linecap:round}\n"
+          ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}\n"
+          ".s3{stroke:var(--c3)}.solid{stroke-dasharray:none}.first{fill:var(--paper)}\n"
           "</style>\n", out);
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "timing.h"
+#include "report.h"
 
 /* Frame time (ms, logarithmic) over the time of arrival (s), a series for each run, changes of size as hairlines, the budget as a
  * line of its own. Dropped frames are marks at the top. */

@@ -1,7 +1,11 @@
-/* CSV and JSON: see timing.h. Numbers are written with a point whatever the locale, since the program sets none. */
-#include "timing.h"
+/* See report.h. Numbers are written with a point whatever the locale, since the program sets none. */
+#include "report.h"
+
+#include "common.h"
+#include "plot.h"
 
 #include <math.h>
+#include <string.h>
 
 void runs_write_csv(FILE *out, const run_record *runs, int count)
 {
@@ -71,6 +75,7 @@ static void put_run(FILE *out, const run_record *r)
         return;
     }
     put_summary(out, &s);
+    if (r->note[0]) put_text(out, "note", r->note);
     put_number(out, "budget_ms", r->budget_ms > 0 ? r->budget_ms : NAN);
     put_number(out, "waits", (double)r->waits);
     put_number(out, "compiles", (double)r->compiles);
@@ -100,4 +105,38 @@ void runs_write_json(FILE *out, const run_setting *setting, const run_record *ru
         put_run(out, &runs[i]);
     }
     fputs("\n]}\n", out);
+}
+
+/* ---- files ---- */
+
+static FILE *open_file(const char *path)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (!file) fail("%s: cannot be written", path);
+    return file;
+}
+
+static void close_file(FILE *file, const char *path)
+{
+    const int is_lost = ferror(file);
+    if ((file == stdout ? fflush(file) : fclose(file)) != 0 || is_lost) fail("%s: it was not written whole", path);
+}
+
+void runs_write_files(const arguments *args, const run_setting *setting, const run_record *runs, int count)
+{
+    if (args->csv) {
+        FILE *file = open_file(args->csv);
+        runs_write_csv(file, runs, count);
+        close_file(file, args->csv);
+    }
+    if (args->json) {
+        FILE *file = open_file(args->json);
+        runs_write_json(file, setting, runs, count);
+        close_file(file, args->json);
+    }
+    if (args->plot) {
+        FILE *file = open_file(args->plot);
+        plot_write(file, setting, runs, count);
+        close_file(file, args->plot);
+    }
 }

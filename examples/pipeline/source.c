@@ -179,6 +179,16 @@ const uint8_t *source_frame(source *s, int64_t number)
     return s->frames + (size_t)(number % s->count) * s->frame_bytes;
 }
 
+/* The region begins at an even place, since a sample of chroma is for two pixels either way. */
+void source_crop(const source *s, const uint8_t *frame, int width, int height, int cols, int lines, uint8_t *packed)
+{
+    const size_t pitch = (size_t)s->width, bytes = (size_t)cols;
+    const size_t left = (size_t)(s->width - width) / 4 * 2, top = (size_t)(s->height - height) / 4 * 2;
+    const uint8_t *luma = frame + top * pitch + left, *chroma = frame + ((size_t)s->height + top / 2) * pitch + left;
+    for (int y = 0; y < lines; y++, packed += bytes) memcpy(packed, luma + (size_t)y * pitch, bytes);
+    for (int y = 0; y < lines / 2; y++, packed += bytes) memcpy(packed, chroma + (size_t)y * pitch, bytes);
+}
+
 void source_rewind(source *s)
 {
     s->delivered = 0;

@@ -43,6 +43,10 @@ int source_open_pattern(source *s, int width, int height);
  * of a clip that does not loop, and then error is "", or where the file cannot be read. */
 const uint8_t *source_frame(source *s, int64_t number);
 
+/* Copies a region of width x height pixels in the middle of a frame, of which only the first `cols` columns and `lines` lines are
+ * used: `lines` lines of luma, then half as many of chroma, `cols` bytes each and without gaps. All are even, and fit. */
+void source_crop(const source *s, const uint8_t *frame, int width, int height, int cols, int lines, uint8_t *packed);
+
 /* Begins a new run at the first frame. */
 void source_rewind(source *s);
 

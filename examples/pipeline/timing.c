@@ -21,15 +21,15 @@ double percentile(double *values, int64_t count, double percent)
 }
 
 /* Counts one frame that was run. */
-static void add(run_summary *s, const run_record *r, const frame_record *f, double *first_arrival_ms)
+static void add(run_summary *s, const run_record *r, const frame_record *f, double *first_wall_ms)
 {
     if (s->frames++ == 0) {
         s->first_ms = f->time_ms;
         s->first_calls_us = f->calls_us;
-        *first_arrival_ms = f->arrival_ms;
+        *first_wall_ms = f->wall_ms;
     }
     if (f->own != s->own) {
-        s->own_after_ms = f->arrival_ms - *first_arrival_ms;
+        s->own_after_ms = f->wall_ms - *first_wall_ms;
         s->generic = s->frames - 1;
     }
     s->own = f->own;
@@ -48,14 +48,14 @@ static int64_t count_generic(const run_record *r, int size)
 run_summary run_summarise(const run_record *r, int size)
 {
     run_summary s = {.first_ms = NAN, .first_calls_us = NAN, .max_ms = NAN, .poll_max_ms = NAN};
-    double *times = allocate((size_t)r->count, sizeof *times), first_arrival_ms = 0;
+    double *times = allocate((size_t)r->count, sizeof *times), first_wall_ms = 0;
     for (int64_t i = 0; i < r->count; i++) {
         const frame_record *f = &r->frames[i];
         if (size >= 0 && f->size != size) continue;
         s.dropped += f->is_dropped;
         if (f->is_dropped) continue;
         times[s.frames] = f->time_ms;
-        add(&s, r, f, &first_arrival_ms);
+        add(&s, r, f, &first_wall_ms);
     }
     s.p50_ms = percentile(times, s.frames, 50);
     s.p99_ms = percentile(times, s.frames, 99);
@@ -84,6 +84,7 @@ void run_print(FILE *out, const run_record *r)
 {
     const run_summary s = run_summarise(r, -1);
     fprintf(out, "policy %s\n", r->policy);
+    if (r->note[0]) fprintf(out, "%s\n", r->note);
     fprintf(out, "%-10s %6s %6s %9s %8s %8s %8s %8s %8s %6s  of %d %9s\n", "size", "tokens", "frames", "first ms", "calls us", "p50",
             "p99", "max", "generic", "own", r->products, "after ms");
     for (int i = 0; i < r->size_count; i++) print_size(out, r, i);

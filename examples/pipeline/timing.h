@@ -1,4 +1,5 @@
-/* What happened to each frame, and what it comes to: percentiles, counts, the table. Times are in ms on the monotonic clock. */
+/* What happened to each frame, and what it comes to: percentiles, counts, the table (report.h: files). Times are in ms on the monotonic
+ * clock. */
 #ifndef PIPELINE_TIMING_H
 #define PIPELINE_TIMING_H
 
@@ -17,9 +18,10 @@ typedef struct frame_record {
     int is_graph;       /* launched as a graph */
     int own;            /* of its products, how many ran on the size's own kernel */
     int swapped, loaded; /* jg_poll after it: problems that went over to their own kernel, kernels loaded */
-    double arrival_ms;  /* since the run's first frame */
+    double arrival_ms;  /* since the run's first frame, by the camera's clock, which stands still while results are checked */
+    double wall_ms;     /* the same by a clock that goes on; not of dropped frames */
     double time_ms;     /* from its arrival until its result was on the host */
-    double calls_us;    /* of its jg_gemm calls on the host; 0 for a graph */
+    double calls_us;    /* of its five products' calls on the host; 0 for a graph */
     double poll_ms;
 } frame_record;
 
@@ -29,6 +31,7 @@ typedef struct run_record {
     char skip[512];     /* why it was not run; "" if it was */
     grid sizes[SIZES_MAX];
     int size_count;
+    char note[128];     /* what is to be known of it; "" if nothing */
     int products;       /* of jitgemm in a frame: PRODUCTS, or 1 where cuBLAS computes the layers */
     double budget_ms;   /* 1 / frames a second; 0: not paced */
     frame_record *frames; /* `room` of them, allocated before the first frame */
@@ -48,7 +51,8 @@ typedef struct run_summary {
                          * 2 %, and makes none */
     double first_ms, first_calls_us; /* of the first frame that was not dropped */
     double p50_ms, p99_ms, max_ms;
-    double own_after_ms; /* from the first frame's arrival to that of the first one with as many own kernels as the last; 0: at once */
+    double own_after_ms; /* from the first frame's arrival to that of the first one with as many own kernels as the last, by the clock
+                         * that goes on; 0: at once */
     double poll_max_ms;
 } run_summary;
 
@@ -59,17 +63,5 @@ double percentile(double *values, int64_t count, double percent);
 
 /* A line a size, then totals. */
 void run_print(FILE *out, const run_record *r);
-
-/* One line a frame of every run, under a line of titles. */
-void runs_write_csv(FILE *out, const run_record *runs, int count);
-
-/* What the document says beside its runs. */
-typedef struct run_setting {
-    const char *input, *device;
-    double fps;
-    int is_paced, width, height;
-} run_setting;
-
-void runs_write_json(FILE *out, const run_setting *setting, const run_record *runs, int count);
 
 #endif
