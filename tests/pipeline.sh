@@ -7,7 +7,7 @@ set -u
 BUILD=${BUILD:-build}
 OUT=${OUT:-$BUILD/pipeline}
 [ -d "$BUILD/bundle/lib" ] && export LD_LIBRARY_PATH="$BUILD/bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-every=2
+every=4
 [ "${QUICK:-0}" = 1 ] && every=0.5
 mkdir -p "$OUT" || exit 1
 set -- --fresh --policy all --check --fps 60 --every "$every" --json="$OUT/pipeline.json" --csv "$OUT/pipeline.csv" --plot "$OUT/pipeline.svg"

@@ -182,7 +182,7 @@ static void plot_is_well_formed(void **state)
     assert_int_equal(count_of(text, "<polyline class=\"series s1\""), 2);
     assert_int_equal(count_of(text, "budget 10.0 ms"), 1);
     assert_non_null(strstr(text, "&lt;a &amp; b>, 64x48 at 100 frames a second"));
-    assert_non_null(strstr(text, ">background: p50 3, p99 10.5, max 10.5 ms; 1 dropped (marks at the top)<"));
+    assert_non_null(strstr(text, ">background: p50 3, p99 10.5, max 10.5 ms; 1 dropped (bars at the top)<"));
     free(text);
 }
 

@@ -92,30 +92,57 @@ static const char *series_class(int number)
     return classes[number % 4];
 }
 
-/* A line through the times, which a dropped frame interrupts; marks at the top for those, in a row for each run; a dot on each first
+/* Frames from `from` on that stand in the same half pixel of the plot, and are all dropped or none of them: [from, end). */
+static int64_t end_of_column(const axes *a, const run_record *r, int64_t from)
+{
+    const double column = floor(2 * x_of(a, r->frames[from].arrival_ms / 1e3));
+    int64_t end = from + 1;
+    while (end < r->count && r->frames[end].is_dropped == r->frames[from].is_dropped &&
+           (r->frames[end].is_dropped || floor(2 * x_of(a, r->frames[end].arrival_ms / 1e3)) == column))
+        end++;
+    return end;
+}
+
+/* The quickest and the slowest of a column's frames, which is all that can be seen of it. */
+static void put_column(FILE *out, const axes *a, const run_record *r, int64_t from, int64_t end)
+{
+    int64_t low = from, high = from;
+    for (int64_t j = from + 1; j < end; j++) {
+        if (r->frames[j].time_ms < r->frames[low].time_ms) low = j;
+        if (r->frames[j].time_ms > r->frames[high].time_ms) high = j;
+    }
+    const int64_t ends[] = {low < high ? low : high, low < high ? high : low};
+    for (int i = 0; i < 1 + (low != high); i++)
+        fprintf(out, "%.1f,%.1f ", x_of(a, r->frames[ends[i]].arrival_ms / 1e3), y_of(a, r->frames[ends[i]].time_ms));
+}
+
+/* A line through the times, which dropped frames interrupt; a bar at the top for those, in a row for each run; a dot on each first
  * frame of a size. */
 static void put_series(FILE *out, const axes *a, const run_record *r, int number)
 {
     int is_open = 0;
-    for (int64_t j = 0; j < r->count; j++) {
+    for (int64_t j = 0, end; j < r->count; j = end) {
         const frame_record *f = &r->frames[j];
-        const double x = x_of(a, f->arrival_ms / 1e3), y = y_of(a, f->time_ms);
-        if (f->is_dropped && is_open) fputs("\"/>\n", out);
-        if (!f->is_dropped && !is_open)
-            fprintf(out, "<polyline class=\"%s\" points=\"%.1f,%.1f ", series_class(number), x, y); /* alone it becomes a dot */
-        if (!f->is_dropped) fprintf(out, "%.1f,%.1f ", x, y);
+        const double x = x_of(a, f->arrival_ms / 1e3);
+        end = end_of_column(a, r, j);
+        if (f->is_dropped) {
+            if (is_open) fputs("\"/>\n", out);
+            fprintf(out, "<path class=\"dropped s%d solid\" d=\"M%.1f %dh%.1f\"/>\n", number, x, TOP + 4 + 7 * number,
+                    fmax(0.7, x_of(a, r->frames[end - 1].arrival_ms / 1e3) - x));
+        } else {
+            if (!is_open) fprintf(out, "<polyline class=\"%s\" points=\"%.1f,%.1f ", series_class(number), x, y_of(a, f->time_ms));
+            put_column(out, a, r, j, end); /* one frame alone becomes a dot */
+        }
         is_open = !f->is_dropped;
     }
     if (is_open) fputs("\"/>\n", out);
     for (int64_t j = 0; j < r->count; j++) {
         const frame_record *f = &r->frames[j];
-        const double x = x_of(a, f->arrival_ms / 1e3);
-        if (f->is_dropped)
-            fprintf(out, "<path class=\"series s%d solid\" d=\"M%.1f %dv5\"/>\n", number, x, TOP + 2 + 7 * number);
-        else if (f->is_first)
+        if (!f->is_dropped && f->is_first)
             fprintf(out, "<circle class=\"first s%d solid\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"><title>first frame of %dx%d: %.3f ms</title>"
                          "</circle>\n",
-                    number, x, y_of(a, f->time_ms), r->sizes[f->size].width, r->sizes[f->size].height, f->time_ms);
+                    number, x_of(a, f->arrival_ms / 1e3), y_of(a, f->time_ms), r->sizes[f->size].width, r->sizes[f->size].height,
+                    f->time_ms);
     }
 }
 
@@ -126,8 +153,8 @@ static void put_legend(FILE *out, const run_record *runs, int count)
         const run_summary s = run_summarise(&runs[i], -1);
         if (s.frames == 0) continue;
         put_line(out, series_class(i), LEFT, y, LEFT + 26, y);
-        fprintf(out, "<text x=\"%d\" y=\"%d\">%s: p50 %.4g, p99 %.4g, max %.4g ms; %lld dropped%s</text>\n", LEFT + 34, y + 4,
-                runs[i].policy, s.p50_ms, s.p99_ms, s.max_ms, (long long)s.dropped, s.dropped ? " (marks at the top)" : "");
+        fprintf(out, "<text x=\"%d\" y=\"%d\">%s: p50 %.3g, p99 %.3g, max %.3g ms; %lld dropped%s</text>\n", LEFT + 34, y + 4,
+                runs[i].policy, s.p50_ms, s.p99_ms, s.max_ms, (long long)s.dropped, s.dropped ? " (bars at the top)" : "");
         y += 17;
     }
 }
@@ -143,7 +170,7 @@ static void put_style(FILE *out)
           ".change{stroke:var(--ink);stroke-width:.6;opacity:.35}.budget{stroke:var(--limit);stroke-width:1.4;stroke-dasharray:7 4}\n"
           ".series{fill:none;stroke-width:1.3;stroke-linejoin:round;stroke-linecap:round}\n"
           ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:4 2}.s2{stroke:var(--c2);stroke-dasharray:1.5 2}\n"
-          ".s3{stroke:var(--c3)}.solid{stroke-dasharray:none}.first{fill:var(--paper)}\n"
+          ".s3{stroke:var(--c3)}.solid{stroke-dasharray:none}.first{fill:var(--paper)}.dropped{stroke-width:5}\n"
           "</style>\n", out);
 }
 

@@ -7,7 +7,7 @@
 #include "report.h"
 
 /* Frame time (ms, logarithmic) over the time of arrival (s), a series for each run, changes of size as hairlines, the budget as a
- * line of its own. Dropped frames are marks at the top. */
+ * line of its own. Dropped frames are bars at the top. */
 void plot_write(FILE *out, const run_setting *setting, const run_record *runs, int count);
 
 #endif
