@@ -149,9 +149,19 @@ static inline GstElement *make_filter(const char *format, ...)
     return gst_object_ref_sink(element);
 }
 
-/* A harness around the element, playing; it takes the element. */
+/* A harness around the element, playing; it takes the element. Its messages go to the bus it has, or to one that is asked only if it
+ * does not start: a harness itself would abort then. */
 static inline GstHarness *make_harness(GstElement *filter)
 {
+    GstBus *bus = gst_element_get_bus(filter);
+    if (!bus) gst_element_set_bus(filter, bus = gst_bus_new());
+    if (gst_element_set_state(filter, GST_STATE_PAUSED) == GST_STATE_CHANGE_FAILURE) {
+        GError *error = NULL;
+        GstMessage *message = gst_bus_pop_filtered(bus, GST_MESSAGE_ERROR);
+        if (message) gst_message_parse_error(message, &error, NULL);
+        fail_msg("does not start: %s", error ? error->message : "no reason is given");
+    }
+    gst_object_unref(bus);
     GstHarness *harness = gst_harness_new_with_element(filter, "sink", "src");
     gst_object_unref(filter);
     return harness;

@@ -22,11 +22,11 @@ static const struct type_row {
     jg_type type;
     double half, least;
     double rms;              /* what the relative error may be on average */
-    uint32_t golden[2];      /* checksums of the tensor that test_golden_tensors looks at, cpu and swgpu */
+    uint32_t golden[2];      /* FNV-1a of the tensor of 23x14 pixels, cpu and swgpu, as each gave it with all values within the bound */
 } types[] = {
-    {"f16", JG_F16, 0x1p-11, 0x1p-25, 1e-3, {0, 0}},
-    {"bf16", JG_BF16, 0x1p-8, 0x1p-134, 8e-3, {0, 0}},
-    {"f32", JG_F32, 0x1p-24, 0x1p-150, 2e-7, {0, 0}},
+    {"f16", JG_F16, 0x1p-11, 0x1p-25, 1e-3, {0x85608729, 0x85608729}},
+    {"bf16", JG_BF16, 0x1p-8, 0x1p-134, 8e-3, {0x9c7f59a1, 0x9c7f59a1}},
+    {"f32", JG_F32, 0x1p-24, 0x1p-150, 2e-7, {0xc6e1a661, 0x8db4b573}},
 };
 
 static float small(uint32_t *random)
@@ -108,7 +108,7 @@ static void judge_tensor(const network *n, const struct type_row *type, const fr
                 judge_element(n, type, shape, seed, mean, std, row, column, d, value_of(type, data, index), squares);
             }
     const double rms = sqrt(squares[0] / squares[1]);
-    if (!(rms <= type->rms)) fail_msg("%s: a relative error of %.3g on average", type->name, rms);
+    if (meta->rows * meta->columns * n->channels > 8 && !(rms <= type->rms)) fail_msg("%s: a relative error of %.3g on average", type->name, rms);
 }
 
 /* Pushes a frame, which must come out with the same memory and timestamps. The caller's. */
@@ -269,11 +269,12 @@ static void test_meta_goes_along(void **state)
     network n = make_network("small.safetensors", "projection", 4, 10, 1);
     const frame_shape shape = {&fixture_formats[0], 16, 12, 0};
     char text[PATH_MAX + 128];
-    snprintf(text, sizeof text, "jitgemmfilter mode=embed device=cpu weights=%s ! videoconvert ! video/x-raw,format=I420", n.path);
+    snprintf(text, sizeof text, "jitgemmfilter mode=embed device=cpu weights=%s ! videoconvert ! capsfilter caps=video/x-raw,format=I420", n.path);
     GstHarness *harness = gst_harness_new_parse(text);
     gst_harness_set_src_caps(harness, shape_caps(&shape));
     GstBuffer *out = gst_harness_push_and_pull(harness, make_frame(&shape, 2));
     assert_non_null(out);
+    if (!gst_buffer_get_jg_tensor_meta(out)) fail_msg("videoconvert took the tensor away");
     GstBuffer *copy = gst_buffer_copy_deep(out);
     gst_buffer_unref(out);
     gst_harness_teardown(harness);
