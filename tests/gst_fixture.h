@@ -303,6 +303,16 @@ static inline uint32_t checksum(const void *data, size_t bytes)
 
 /* ---- what a colour matrix makes of them ---- */
 
+#define SEPIA "0.393 0.769 0.189 0.349 0.686 0.168 0.272 0.534 0.131"
+#define NEGATIVE "-1 0 0 255  0 -1 0 255  0 0 -1 255"
+
+static inline jgf_color parse_color(const char *text)
+{
+    jgf_color color;
+    assert_int_equal(jgf_color_parse(text, &color, NULL, 0), 0);
+    return color;
+}
+
 /* The exact result, in double, of byte `i` of a frame's visible bytes. */
 static inline double exact_byte(const jgf_color *color, const jgf_pixel_format *pixel, const uint8_t *in, size_t i)
 {
@@ -317,6 +327,28 @@ static inline double exact_byte(const jgf_color *color, const jgf_pixel_format *
 static inline double limit_byte(double value)
 {
     return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+
+/* Each byte within the bound of the exact one, rounded; returns the PSNR in dB, against the exact values, rounded. */
+static inline double judge_frame(const frame_shape *shape, const jgf_color *color, uint32_t seed, const uint8_t *found)
+{
+    const jgf_pixel_format *pixel = &shape->format->pixel;
+    GstBuffer *buffer = make_frame(shape, seed);
+    uint8_t *in = read_frame(shape, buffer);
+    jgf_color_integers integers;
+    double squares = 0;
+    jgf_color_quantise(color, &integers);
+    for (size_t i = 0; i < frame_bytes(shape); i++) {
+        const int place = (int)(i % (size_t)pixel->pixel_bytes), j = colour_of_byte(pixel, place);
+        const double exact = exact_byte(color, pixel, in, i), rounded = limit_byte(rint(exact)), worst = j < 3 ? integers.worst[j] : 0;
+        if (found[i] < limit_byte(rint(exact - worst)) || found[i] > limit_byte(rint(exact + worst)))
+            fail_msg("%s %dx%d, byte %zu: %d, exactly %.6f, and %.6f is the bound", shape->format->name, shape->width, shape->height, i,
+                     found[i], exact, worst);
+        squares += (found[i] - rounded) * (found[i] - rounded);
+    }
+    free(in);
+    gst_buffer_unref(buffer);
+    return squares > 0 ? 10 * log10(255.0 * 255.0 * (double)frame_bytes(shape) / squares) : INFINITY;
 }
 
 #endif

@@ -5,7 +5,6 @@
 
 #ifdef JG_HAVE_GST
 
-#define SEPIA "0.393 0.769 0.189 0.349 0.686 0.168 0.272 0.534 0.131"
 #define GAMUT "1.6605 -0.5876 -0.0728 4.5  -0.1246 1.1329 -0.0083 -3  -0.0182 -0.1006 1.1187 0.25"
 
 static const struct { int width, height; } sizes[] = {{48, 32}, {33, 7}, {1, 1}};
@@ -13,13 +12,6 @@ static const struct { int width, height; } sizes[] = {{48, 32}, {33, 7}, {1, 1}}
 /* Checksums (FNV-1a of the visible bytes) of what SEPIA and GAMUT make of frame 3 in RGB, in these sizes: as both devices gave them, with
  * each byte within the bound of the exact one. */
 static const uint32_t golden[2][3] = {{0xa6af2eeb, 0xc7580a78, 0xcd59ec12}, {0x4364338a, 0x61cedc80, 0x120b9b1d}};
-
-static jgf_color parse(const char *text)
-{
-    jgf_color color;
-    assert_int_equal(jgf_color_parse(text, &color, NULL, 0), 0);
-    return color;
-}
 
 /* Pushes a frame through and returns its visible bytes, the caller's; timestamps must be kept, and the input unchanged. */
 static uint8_t *recolour(GstHarness *harness, const frame_shape *shape, uint32_t seed)
@@ -40,32 +32,10 @@ static uint8_t *recolour(GstHarness *harness, const frame_shape *shape, uint32_t
     return bytes;
 }
 
-/* Each byte within the bound of the exact one, rounded; returns the PSNR in dB, against the exact values, rounded. */
-static double judge(const frame_shape *shape, const jgf_color *color, uint32_t seed, const uint8_t *found)
-{
-    const jgf_pixel_format *pixel = &shape->format->pixel;
-    GstBuffer *buffer = make_frame(shape, seed);
-    uint8_t *in = read_frame(shape, buffer);
-    jgf_color_integers integers;
-    double squares = 0;
-    jgf_color_quantise(color, &integers);
-    for (size_t i = 0; i < frame_bytes(shape); i++) {
-        const int place = (int)(i % (size_t)pixel->pixel_bytes), j = colour_of_byte(pixel, place);
-        const double exact = exact_byte(color, pixel, in, i), rounded = limit_byte(rint(exact)), worst = j < 3 ? integers.worst[j] : 0;
-        if (found[i] < limit_byte(rint(exact - worst)) || found[i] > limit_byte(rint(exact + worst)))
-            fail_msg("%s %dx%d, byte %zu: %d, exactly %.6f, and %.6f is the bound", shape->format->name, shape->width, shape->height, i,
-                     found[i], exact, worst);
-        squares += (found[i] - rounded) * (found[i] - rounded);
-    }
-    free(in);
-    gst_buffer_unref(buffer);
-    return squares > 0 ? 10 * log10(255.0 * 255.0 * (double)frame_bytes(shape) / squares) : INFINITY;
-}
-
 /* All formats, sizes and paddings; the cpu device's bits are the software GPU's. */
 static void check_golden(const char *text, const uint32_t *sums, double least_psnr)
 {
-    const jgf_color color = parse(text);
+    const jgf_color color = parse_color(text);
     GstHarness *harnesses[2];
     for (int d = 0; d < 2; d++) {
         const char *device = fixture_devices[d];
@@ -79,7 +49,7 @@ static void check_golden(const char *text, const uint32_t *sums, double least_ps
                 for (int d = 0; d < 2; d++) {
                     if (!harnesses[d]) continue;
                     uint8_t *found = recolour(harnesses[d], &shape, 3);
-                    const double psnr = judge(&shape, &color, 3, found);
+                    const double psnr = judge_frame(&shape, &color, 3, found);
                     if (psnr < least_psnr) fail_msg("%s %dx%d: PSNR %.2f dB", shape.format->name, shape.width, shape.height, psnr);
                     if (f == 0 && checksum(found, frame_bytes(&shape)) != sums[s])
                         fail_msg("%s, %dx%d: checksum 0x%08x, not 0x%08x", fixture_devices[d], shape.width, shape.height,
@@ -112,7 +82,7 @@ static void test_exact_matrices(void **state)
         if (!has_device(fixture_devices[d])) continue;
         GstHarness *harness = make_harness(make_filter("device=%s", fixture_devices[d]));
         for (int negative = 0; negative < 2; negative++) {
-            if (negative) gst_util_set_object_arg(G_OBJECT(harness->element), "matrix", "-1 0 0 255  0 -1 0 255  0 0 -1 255");
+            if (negative) gst_util_set_object_arg(G_OBJECT(harness->element), "matrix", NEGATIVE);
             uint8_t *found = recolour(harness, &shape, 5);
             for (size_t i = 0; i < frame_bytes(&shape); i++) {
                 const uint8_t in = frame_level(5, (int)(i / 3 % 33), (int)(i / 3 / 33), (int)(i % 3));
@@ -130,16 +100,16 @@ static void test_matrix_from_a_file(void **state)
     (void)state;
     static const float numbers[12] = {0, 0, 1, 8, 0, 1, 0, -8, 1, 0, 0, 0};
     const frame_shape shape = {&fixture_formats[4], 5, 3, 0};
-    const jgf_color expected = parse("0 0 1 8 0 1 0 -8 1 0 0 0"), other = parse("1 0 0 0 1 0 0 0 0.5");
+    const jgf_color expected = parse_color("0 0 1 8 0 1 0 -8 1 0 0 0"), other = parse_color("1 0 0 0 1 0 0 0 0.5");
     const char *path = scratch_path(folder, "matrix.safetensors");
     safetensors_write(path, "{\"matrix\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[0,48]}}", numbers, sizeof numbers);
     GstHarness *harness = make_harness(make_filter("device=cpu weights=%s", path));
     uint8_t *found = recolour(harness, &shape, 1);
-    assert_true(isinf(judge(&shape, &expected, 1, found)));
+    assert_true(isinf(judge_frame(&shape, &expected, 1, found)));
     free(found);
     g_object_set(harness->element, "matrix", "1 0 0 0 1 0 0 0 0.5", NULL);
     found = recolour(harness, &shape, 2);
-    assert_true(isinf(judge(&shape, &other, 2, found)));
+    assert_true(isinf(judge_frame(&shape, &other, 2, found)));
     free(found);
     gst_harness_teardown(harness);
 }
@@ -158,7 +128,7 @@ static void see(GstElement *sink, GstBuffer *buffer, GstPad *pad, gpointer user)
 
 static void check_pattern(const char *pattern)
 {
-    const jgf_color color = parse(SEPIA);
+    const jgf_color color = parse_color(SEPIA);
     const frame_shape shape = {&fixture_formats[0], 34, 18, 0};
     GError *error = NULL;
     char text[1024];

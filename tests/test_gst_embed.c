@@ -108,7 +108,8 @@ static void judge_tensor(const network *n, const struct type_row *type, const fr
                 judge_element(n, type, shape, seed, mean, std, row, column, d, value_of(type, data, index), squares);
             }
     const double rms = sqrt(squares[0] / squares[1]);
-    if (meta->rows * meta->columns * n->channels > 8 && !(rms <= type->rms)) fail_msg("%s: a relative error of %.3g on average", type->name, rms);
+    if (meta->rows * meta->columns * n->channels > 8 && !(rms <= type->rms))
+        fail_msg("%s: a relative error of %.3g on average", type->name, rms);
 }
 
 /* Pushes a frame, which must come out with the same memory and timestamps. The caller's. */
@@ -269,7 +270,8 @@ static void test_meta_goes_along(void **state)
     network n = make_network("small.safetensors", "projection", 4, 10, 1);
     const frame_shape shape = {&fixture_formats[0], 16, 12, 0};
     char text[PATH_MAX + 128];
-    snprintf(text, sizeof text, "jitgemmfilter mode=embed device=cpu weights=%s ! videoconvert ! capsfilter caps=video/x-raw,format=I420", n.path);
+    snprintf(text, sizeof text, "jitgemmfilter mode=embed device=cpu weights=%s ! videoconvert ! capsfilter caps=video/x-raw,format=I420",
+             n.path);
     GstHarness *harness = gst_harness_new_parse(text);
     gst_harness_set_src_caps(harness, shape_caps(&shape));
     GstBuffer *out = gst_harness_push_and_pull(harness, make_frame(&shape, 2));
