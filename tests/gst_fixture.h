@@ -127,6 +127,18 @@ static inline void need_kernels(void)
 
 /* ---- elements ---- */
 
+/* Elements of other packages, such as gstreamer1.0-plugins-base, may be missing. */
+static inline void need_element(const char *factory)
+{
+    GstElementFactory *found = gst_element_factory_find(factory);
+    if (found) {
+        gst_object_unref(found);
+        return;
+    }
+    print_message("SKIP there is no element %s\n", factory);
+    skip();
+}
+
 static inline GstElement *make_element(const char *factory)
 {
     GstElement *element = gst_element_factory_make(factory, NULL);

@@ -171,6 +171,8 @@ static void check_pattern(const char *pattern)
 static void test_patterns_by_way_of_nv12(void **state)
 {
     (void)state;
+    need_element("videotestsrc");
+    need_element("videoconvert");
     static const char *const patterns[] = {"smpte", "ball", "snow", "zone-plate"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) check_pattern(patterns[i]);
 }

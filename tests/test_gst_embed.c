@@ -267,6 +267,7 @@ static void test_messages(void **state)
 static void test_meta_goes_along(void **state)
 {
     (void)state;
+    need_element("videoconvert");
     network n = make_network("small.safetensors", "projection", 4, 10, 1);
     const frame_shape shape = {&fixture_formats[0], 16, 12, 0};
     char text[PATH_MAX + 128];

@@ -191,6 +191,7 @@ static GstClockTime latency_at(GstElement *pipeline, const char *name, gboolean 
 static void test_latency_of_pipelines(void **state)
 {
     (void)state;
+    need_element("videotestsrc");
     for (int live = 0; live < 2; live++) {
         gboolean before = !live, after = !live;
         GError *error = NULL;
