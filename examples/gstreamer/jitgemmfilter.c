@@ -88,7 +88,7 @@ static jg_log_level log_level(void)
 
 /* ------------------------------------------------------------------------------------------------------------ values of properties */
 
-/* The matrix of the property, else that of the file, else the identity. */
+/* The matrix of the property, else that of the file, else the identity. Leaves *color alone if that is wrong. */
 static gboolean read_color(GstJitgemmFilter *self, jgf_color *color, char *error)
 {
     if (self->active.matrix && jgf_color_parse(self->active.matrix, color, error, ERROR_TEXT) != 0) return FALSE;
@@ -111,13 +111,12 @@ static gboolean read_normalisation(GstJitgemmFilter *self, double mean[3], doubl
     return TRUE;
 }
 
-/* Reads what may change while playing. Nothing is changed if a value is wrong; `error` then says which. */
+/* Reads what may change while playing, of the mode. Nothing is changed if a value is wrong; `error` then says which. */
 static gboolean read_values(GstJitgemmFilter *self, char *error)
 {
-    jgf_color color;
     double mean[3], std[3];
-    if (!read_color(self, &color, error) || !read_normalisation(self, mean, std, error)) return FALSE;
-    self->color = color;
+    if (self->active.mode == JGF_MODE_COLOR) return read_color(self, &self->color, error);
+    if (!read_normalisation(self, mean, std, error)) return FALSE;
     memcpy(self->mean, mean, sizeof mean);
     memcpy(self->std, std, sizeof std);
     return TRUE;
