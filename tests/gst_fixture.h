@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -89,6 +90,7 @@ static inline int gst_fixture_begin(void **state)
     jg_context *context;
     scratch_make(folder);
     find_plugin();
+    alarm(300); /* a pipeline that stands still, or plays on after a test has failed, ends as a failure */
     gst_init(NULL, NULL);
     jg_status status = jg_open(&options, &context);
     if (status == JG_OK) {

@@ -146,7 +146,8 @@ static void test_launch_runs(void **state)
                    "cache='\"\"' ! fakesink");
         assert_has("(prewarm)");
     }
-    assert_int_not_equal(run("gst-launch-1.0 videotestsrc num-buffers=1 ! jitgemmfilter device=cpu mode=embed weights=/none ! fakesink"), 0);
+    assert_int_not_equal(run("gst-launch-1.0 videotestsrc num-buffers=1 ! jitgemmfilter device=cpu mode=embed weights=/none ! fakesink"),
+                         0);
     assert_has("/none: cannot be opened");
 }
 
