@@ -91,7 +91,11 @@ static jg_log_level log_level(void)
 /* The matrix of the property, else that of the file, else the identity. Leaves *color alone if that is wrong. */
 static gboolean read_color(GstJitgemmFilter *self, jgf_color *color, char *error)
 {
-    if (self->active.matrix && jgf_color_parse(self->active.matrix, color, error, ERROR_TEXT) != 0) return FALSE;
+    char why[ERROR_TEXT / 2];
+    if (self->active.matrix && jgf_color_parse(self->active.matrix, color, why, sizeof why) != 0) {
+        g_snprintf(error, ERROR_TEXT, "property matrix: %s", why);
+        return FALSE;
+    }
     if (self->active.matrix) return TRUE;
     if (self->weights) return jgf_color_read(self->weights, color, error, ERROR_TEXT) == 0;
     *color = (jgf_color){.matrix = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
