@@ -402,8 +402,9 @@ factory: tools
 	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
 
 ## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit and
-##              examples for it, factory.db if made
+##              examples for it, factory.db if made, the GStreamer element if made (to GST_PLUGIN_DIR=PREFIX/lib/gstreamer-1.0)
 D := $(DESTDIR)$(PREFIX)
+GST_PLUGIN_DIR ?= $(PREFIX)/lib/gstreamer-1.0
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
 	install -m 644 $(STATIC) "$(D)/lib/"
@@ -415,6 +416,8 @@ install: all
 	install -d "$(D)/libexec/jitgemm" && install -m 755 $(HELPER) "$(D)/libexec/jitgemm/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
 	install -m 644 tools/sizes-default.txt tools/jitgemm.default $(wildcard tools/*.conf) "$(D)/share/jitgemm/"
+	@if [ -f "$(PLUGIN)" ]; then set -e; echo 'install -m 755 $(PLUGIN) "$(DESTDIR)$(GST_PLUGIN_DIR)/"'; \
+	  install -d "$(DESTDIR)$(GST_PLUGIN_DIR)"; install -m 755 $(PLUGIN) "$(DESTDIR)$(GST_PLUGIN_DIR)/"; fi
 	@if [ -f "$(FACTORY)" ]; then set -e; \
 	  if [ -n "$$(find templates -newer "$(FACTORY)" -name '*.cu*')" ]; then echo "jitgemm: $(FACTORY) is older than the templates; make factory makes it anew"; fi; \
 	  echo 'install -m 644 $(FACTORY) "$(D)/share/jitgemm/factory.db"'; \
@@ -427,6 +430,7 @@ uninstall:
 	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" "$(D)/lib/$(notdir $(SWGPU))" \
 	  "$(D)/lib/pkgconfig/jitgemm.pc" "$(D)/include/jitgemm.h" $(patsubst $(BUILD)/bin/%,"$(D)/bin/%",$(TOOLS)) \
 	  $(patsubst tools/%,"$(D)/share/man/man1/%",$(wildcard tools/*.1)) "$(D)/lib/systemd/system/jitgemm-prewarm.service"
+	rm -f "$(DESTDIR)$(GST_PLUGIN_DIR)/$(notdir $(PLUGIN))"
 	rm -rf "$(D)/share/jitgemm" "$(D)/libexec/jitgemm"
 
 ## clean        remove build/

@@ -50,9 +50,8 @@ jg_status jgf_recolor_set(jgf_recolor *recolor, jgf_device *device, const jgf_co
 
 jg_status jgf_recolor_reserve(jgf_recolor *recolor, jgf_device *device, const jgf_plane *plane)
 {
-    if (device->is_host) return JG_OK;
-    const jg_status status = jgf_buffer_grow(device, &recolor->in, jgf_plane_bytes(plane));
-    return status == JG_OK ? jgf_buffer_grow(device, &recolor->out, jgf_plane_bytes(plane)) : status;
+    const jg_status status = jgf_plane_reserve(device, &recolor->in, plane);
+    return status == JG_OK ? jgf_plane_reserve(device, &recolor->out, plane) : status;
 }
 
 jg_status jgf_recolor_run(jgf_recolor *recolor, jgf_device *device, const jgf_plane *in, const jgf_plane *out)

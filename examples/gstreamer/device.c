@@ -57,6 +57,18 @@ size_t jgf_plane_bytes(const jgf_plane *plane)
     return plane->lines ? (size_t)((plane->lines - 1) * plane->stride + plane->line_bytes) : 0;
 }
 
+static int has_padding(const jgf_plane *plane)
+{
+    return plane->stride != plane->line_bytes && plane->lines > 1;
+}
+
+jg_status jgf_plane_reserve(jgf_device *device, jgf_buffer *buffer, const jgf_plane *plane)
+{
+    if (device->is_host) return JG_OK;
+    const jg_status status = has_padding(plane) ? jgf_buffer_grow(device, &device->lines, jgf_plane_bytes(plane)) : JG_OK;
+    return status == JG_OK ? jgf_buffer_grow(device, buffer, jgf_plane_bytes(plane)) : status;
+}
+
 jg_status jgf_plane_in(jgf_device *device, jgf_buffer *buffer, const jgf_plane *plane, const void **data)
 {
     if (device->is_host) {
@@ -83,8 +95,7 @@ jg_status jgf_plane_done(jgf_device *device, jgf_buffer *buffer, const jgf_plane
 {
     const size_t bytes = jgf_plane_bytes(plane);
     if (device->is_host) return jg_synchronize(device->context, NULL);
-    if (plane->stride == plane->line_bytes || plane->lines <= 1)
-        return jg_copy(device->context, plane->data, buffer->data, bytes);
+    if (!has_padding(plane)) return jg_copy(device->context, plane->data, buffer->data, bytes);
 
     jg_status status = jgf_buffer_grow(device, &device->lines, bytes);
     if (status == JG_OK) status = jg_copy(device->context, device->lines.data, buffer->data, bytes);

@@ -49,6 +49,9 @@ void jgf_buffer_free(jgf_device *device, jgf_buffer *buffer);
 /* How many bytes a plane takes on the device. */
 size_t jgf_plane_bytes(const jgf_plane *plane);
 
+/* Makes room for planes of this size (`data` does not matter), so that the first one need not. Errors: those of jg_alloc and jg_free. */
+jg_status jgf_plane_reserve(jgf_device *device, jgf_buffer *buffer, const jgf_plane *plane);
+
 /* Brings a plane to the device, with its stride; *data is where it is, until the next call with this buffer. */
 jg_status jgf_plane_in(jgf_device *device, jgf_buffer *buffer, const jgf_plane *plane, const void **data);
 

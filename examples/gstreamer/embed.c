@@ -170,7 +170,7 @@ jg_status jgf_embed_reserve(jgf_embed *embed, jgf_device *device, jgf_grid grid,
 {
     const jgf_plane plane = used(embed, NULL, stride, grid);
     const size_t bytes = jgf_embed_bytes(embed, grid);
-    jg_status status = device->is_host ? JG_OK : jgf_buffer_grow(device, &embed->frame, jgf_plane_bytes(&plane));
+    jg_status status = jgf_plane_reserve(device, &embed->frame, &plane);
     if (status == JG_OK) status = jgf_buffer_grow(device, &embed->patches, patches_bytes(embed, grid));
     if (status == JG_OK) status = jgf_buffer_grow(device, &embed->tensor, bytes);
     return status == JG_OK ? jgf_buffer_grow(device, &embed->host, bytes) : status;

@@ -10,9 +10,9 @@
 #include "color.h"
 #include "counts.h"
 #include "embed.h"
+#include "messages.h"
 #include "prewarm.h"
 #include "settings.h"
-#include "tensor_meta.h"
 
 #define FORMATS "{ RGB, BGR, RGBx, BGRx, RGBA, BGRA }"
 #define ERROR_TEXT 1024 /* bytes */
@@ -54,23 +54,6 @@ static GstStaticPadTemplate sink_template =
 static GstStaticPadTemplate src_template =
     GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(FORMATS)));
 
-/* Posts an error or a warning. The text may hold a path, in whatever encoding. */
-static void report_at(GstJitgemmFilter *self, GstMessageType type, GQuark domain, gint code, const char *text, const char *function,
-                      gint line)
-{
-    gst_element_message_full(GST_ELEMENT(self), type, domain, code, g_utf8_make_valid(text, -1), NULL, __FILE__, function, line);
-}
-
-#define REPORT(self, type, domain, code, text) report_at(self, GST_MESSAGE_##type, domain, code, text, GST_FUNCTION, __LINE__)
-
-/* For a failed call of the library: what it was about, and what the library says. */
-static void report_status(GstJitgemmFilter *self, GQuark domain, gint code, const char *what, jg_status status)
-{
-    char *text = g_strdup_printf("%s: %s, %s", what, jg_status_name(status), jg_last_error());
-    REPORT(self, ERROR, domain, code, text);
-    g_free(text);
-}
-
 static void log_line(void *user, jg_log_level level, const char *text)
 {
     GstJitgemmFilter *self = user;
@@ -91,7 +74,11 @@ static jg_log_level log_level(void)
 /* The matrix of the property, else that of the file, else the identity. Leaves *color alone if that is wrong. */
 static gboolean read_color(GstJitgemmFilter *self, jgf_color *color, char *error)
 {
-    if (self->active.matrix && jgf_color_parse(self->active.matrix, color, error, ERROR_TEXT) != 0) return FALSE;
+    char why[ERROR_TEXT / 2];
+    if (self->active.matrix && jgf_color_parse(self->active.matrix, color, why, sizeof why) != 0) {
+        g_snprintf(error, ERROR_TEXT, "property matrix: %s", why);
+        return FALSE;
+    }
     if (self->active.matrix) return TRUE;
     if (self->weights) return jgf_color_read(self->weights, color, error, ERROR_TEXT) == 0;
     *color = (jgf_color){.matrix = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
@@ -150,7 +137,7 @@ static jg_status take_changes(GstJitgemmFilter *self)
     GST_OBJECT_UNLOCK(self);
     if (!is_changed) return JG_OK;
     if (read_values(self, error)) return apply_values(self);
-    REPORT(self, WARNING, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, error);
+    JGF_REPORT(self, WARNING, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, error);
     return JG_OK;
 }
 
@@ -162,7 +149,7 @@ static gboolean open_weights(GstJitgemmFilter *self)
     const gboolean is_embed = self->active.mode == JGF_MODE_EMBED;
     if (!self->active.weights || !self->active.weights[0]) {
         if (!is_embed) return TRUE;
-        REPORT(self, ERROR, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        JGF_REPORT(self, ERROR, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
                "mode=embed needs the property weights: the path of a safetensors file with a tensor [D, 3, P, P]");
         return FALSE;
     }
@@ -170,7 +157,7 @@ static gboolean open_weights(GstJitgemmFilter *self)
     if (self->weights) return TRUE;
     const gint code = errno == ENOENT || errno == ENOTDIR ? GST_RESOURCE_ERROR_NOT_FOUND
                       : errno == EACCES || errno == EPERM ? GST_RESOURCE_ERROR_OPEN_READ : GST_RESOURCE_ERROR_READ;
-    REPORT(self, ERROR, GST_RESOURCE_ERROR, code, error);
+    JGF_REPORT(self, ERROR, GST_RESOURCE_ERROR, code, error);
     return FALSE;
 }
 
@@ -187,7 +174,7 @@ static gboolean open_device(GstJitgemmFilter *self)
     options.log_user = self;
     options.log_level = log_level();
     const jg_status status = jgf_device_open(&self->device, &options);
-    if (status != JG_OK) report_status(self, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT, "jitgemm could not be started", status);
+    if (status != JG_OK) JGF_REPORT_STATUS(self, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT, "jitgemm could not be started", status);
     return status == JG_OK;
 }
 
@@ -197,11 +184,11 @@ static gboolean load_embedding(GstJitgemmFilter *self)
     const jgf_settings *active = &self->active;
     if (active->mode != JGF_MODE_EMBED) return TRUE;
     if (jgf_embed_load(&self->embed, &self->device, self->weights, active->tensor, active->type, error, sizeof error) != 0) {
-        REPORT(self, ERROR, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, error);
+        JGF_REPORT(self, ERROR, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, error);
         return FALSE;
     }
     const jg_status status = apply_values(self);
-    if (status != JG_OK) report_status(self, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT, "The device could not be prepared", status);
+    if (status != JG_OK) JGF_REPORT_STATUS(self, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT, "The device could not be prepared", status);
     return status == JG_OK;
 }
 
@@ -233,7 +220,7 @@ static gboolean start(GstBaseTransform *transform)
     if (!open_weights(self)) return FALSE;
     if (!read_values(self, error)) {
         const gboolean is_file = self->weights && !self->active.matrix && self->active.mode == JGF_MODE_COLOR;
-        REPORT(self, ERROR, GST_RESOURCE_ERROR, is_file ? GST_RESOURCE_ERROR_READ : GST_RESOURCE_ERROR_SETTINGS, error);
+        JGF_REPORT(self, ERROR, GST_RESOURCE_ERROR, is_file ? GST_RESOURCE_ERROR_READ : GST_RESOURCE_ERROR_SETTINGS, error);
         close_all(self);
         return FALSE;
     }
@@ -309,7 +296,7 @@ static gboolean set_info(GstVideoFilter *filter, GstCaps *in_caps, GstVideoInfo 
         status = prepare_color(self, in, is_new_format);
     }
     if (status != JG_OK) {
-        report_status(self, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED, "No room on the device for frames of this size", status);
+        JGF_REPORT_STATUS(self, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED, "No room on the device for frames of this size", status);
         return FALSE;
     }
     GST_OBJECT_LOCK(self);
@@ -340,7 +327,7 @@ static GstFlowReturn finish_frame(GstJitgemmFilter *self, jg_status status, gint
     jg_status poll;
     if (status == JG_OK) status = jgf_device_finish(&self->device, &poll);
     if (status != JG_OK) {
-        report_status(self, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED, "A frame could not be computed", status);
+        JGF_REPORT_STATUS(self, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED, "A frame could not be computed", status);
         return GST_FLOW_ERROR;
     }
     if (poll != JG_OK) GST_WARNING_OBJECT(self, "a kernel could not be put in place: %s", jg_last_error());
@@ -366,21 +353,6 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     return finish_frame(self, status, begin);
 }
 
-static void post_tensor(GstJitgemmFilter *self, GstBuffer *buffer, const JgTensorMeta *tensor)
-{
-    const GstSegment *segment = &GST_BASE_TRANSFORM(self)->segment;
-    const gboolean is_time = segment->format == GST_FORMAT_TIME;
-    const guint64 pts = GST_BUFFER_PTS(buffer);
-    const guint64 stream_time = is_time ? gst_segment_to_stream_time(segment, GST_FORMAT_TIME, pts) : GST_CLOCK_TIME_NONE;
-    const guint64 running_time = is_time ? gst_segment_to_running_time(segment, GST_FORMAT_TIME, pts) : GST_CLOCK_TIME_NONE;
-    GstStructure *content = gst_structure_new("jitgemm-tensor",
-        "rows", G_TYPE_INT, tensor->rows, "columns", G_TYPE_INT, tensor->columns, "channels", G_TYPE_INT, tensor->channels,
-        "type", G_TYPE_STRING, tensor->type, "timestamp", G_TYPE_UINT64, pts, "stream-time", G_TYPE_UINT64, stream_time,
-        "running-time", G_TYPE_UINT64, running_time, "duration", G_TYPE_UINT64, GST_BUFFER_DURATION(buffer),
-        "data", G_TYPE_BYTES, tensor->data, NULL);
-    gst_element_post_message(GST_ELEMENT(self), gst_message_new_element(GST_OBJECT(self), content));
-}
-
 static const char *type_name(jg_type type)
 {
     return type == JG_F16 ? "f16" : type == JG_BF16 ? "bf16" : "f32";
@@ -390,7 +362,7 @@ static void attach_tensor(GstJitgemmFilter *self, GstBuffer *buffer, jgf_grid gr
 {
     const JgTensorMeta *tensor = gst_buffer_add_jg_tensor_meta(buffer, (gint)grid.rows, (gint)grid.columns, (gint)self->embed.channels,
                                                                type_name(self->embed.type), data, self->counts.frames);
-    if (self->active.post_messages) post_tensor(self, buffer, tensor);
+    if (self->active.post_messages) jgf_post_tensor(GST_ELEMENT(self), &GST_BASE_TRANSFORM(self)->segment, buffer, tensor);
 }
 
 static GstFlowReturn transform_frame_ip(GstVideoFilter *filter, GstVideoFrame *frame)
