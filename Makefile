@@ -307,7 +307,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=8 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
   JITGEMM_HELPER='$(abspath $(KEEPER))' JG_TEST_KEPT='$(abspath $(KEPT))'
 
 GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)

@@ -46,12 +46,18 @@ static void without_gstreamer(void **state)
 
 #include "examples/gstreamer/color_matrix.h"
 
-/* AddressSanitizer reports what GLib and GStreamer keep for the process's life: types, and what plugins register. */
+/* GLib replaces a table that its constructor has made and never frees the old one, for readers without locks. GLib keeps no frame
+ * pointers, so only the slow way of unwinding tells that from other leaks. */
 #if defined(__SANITIZE_ADDRESS__)
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+const char *__asan_default_options(void)
+{
+    return "fast_unwind_on_malloc=0";
+}
 const char *__lsan_default_suppressions(void)
 {
-    return "leak:g_type_register\nleak:g_type_add\nleak:gst_registry\nleak:gst_plugin_load_file\n";
+    return "leak:call_init\n";
 }
 #endif
 

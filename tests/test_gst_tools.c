@@ -45,7 +45,7 @@ static int run(const char *format, ...)
 static void need_tool(const char *tool)
 {
     if (SANITIZED) {
-        print_message("SKIP %s cannot load a plugin that is built for a sanitizer\n", tool);
+        print_message("SKIP %s: the plugin of an ordinary build is looked at\n", tool);
         skip();
     }
     if (run("command -v %s", tool) == 0) return;
