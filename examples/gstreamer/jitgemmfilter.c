@@ -289,6 +289,7 @@ static gboolean set_info(GstVideoFilter *filter, GstCaps *in_caps, GstVideoInfo 
             GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("A frame of %dx%d pixels is smaller than a patch of %dx%d",
                 GST_VIDEO_INFO_WIDTH(in), GST_VIDEO_INFO_HEIGHT(in), self->embed.patch, self->embed.patch),
                 ("weights: %s", self->active.weights));
+            self->format = (jgf_pixel_format){0};
             return FALSE;
         }
         status = prepare_embedding(self, in, grid, is_new_format);
@@ -297,6 +298,7 @@ static gboolean set_info(GstVideoFilter *filter, GstCaps *in_caps, GstVideoInfo 
     }
     if (status != JG_OK) {
         JGF_REPORT_STATUS(self, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED, "No room on the device for frames of this size", status);
+        self->format = (jgf_pixel_format){0};
         return FALSE;
     }
     GST_OBJECT_LOCK(self);

@@ -1,8 +1,6 @@
 /* The meta of a tensor: see tensor_meta.h. */
 #include "tensor_meta.h"
 
-#include <gst/video/video.h>
-
 static gboolean init(GstMeta *meta, gpointer parameters, GstBuffer *buffer)
 {
     JgTensorMeta *tensor = (JgTensorMeta *)meta;
@@ -21,7 +19,7 @@ static void clear(GstMeta *meta, GstBuffer *buffer)
     g_clear_pointer(&tensor->data, g_bytes_unref);
 }
 
-/* Copies of the whole have the same tensor; what becomes of a part, or of a scaled picture, has not. */
+/* What is copied from the whole has the same tensor, a part has not. */
 static gboolean transform(GstBuffer *to, GstMeta *meta, GstBuffer *from, GQuark type, gpointer data)
 {
     const JgTensorMeta *tensor = (const JgTensorMeta *)meta;
@@ -34,7 +32,7 @@ static gboolean transform(GstBuffer *to, GstMeta *meta, GstBuffer *from, GQuark 
 /* Another copy of this file in the process, as an application's, may have been there before. */
 static gpointer register_meta(gpointer unused)
 {
-    static const gchar *tags[] = {GST_META_TAG_VIDEO_STR, GST_META_TAG_VIDEO_SIZE_STR, NULL};
+    static const gchar *tags[] = {NULL};
     const GstMetaInfo *info = gst_meta_get_info(JG_TENSOR_META_NAME);
     GType api = g_type_from_name(JG_TENSOR_META_API_NAME);
     (void)unused;

@@ -1,8 +1,8 @@
 /* The tensor that jitgemmfilter in mode=embed puts beside a frame, as a GstMeta. This header is for applications too, and needs nothing
  * of jitgemm to be linked: gst_buffer_get_jg_tensor_meta finds the meta by its name.
  *
- * It goes along when a whole buffer is copied, and through elements that leave the picture's size alone (videoconvert); those that
- * scale or crop drop it, by its tags, "video" and "size". */
+ * It goes along when a whole buffer is copied, and, as it has no tags, through elements that change the picture (videoconvert,
+ * videoscale): it is of the frame as it was in jitgemmfilter. */
 #ifndef JGF_TENSOR_META_H
 #define JGF_TENSOR_META_H
 
