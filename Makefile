@@ -206,10 +206,10 @@ $(BUILD)/tests/test_tune_%: $(BUILD)/obj/tests/test_tune_%.o $(PREWARM_OBJ) $(BE
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
 
-# These run the element, or its parts.
-GST_TEST_OBJ := $(filter-out %/plugin.o %/jitgemmfilter.o,$(GST_OBJ))
+# These run the element, or its parts, of which some need no GStreamer.
+GST_TEST_OBJ := $(if $(HAVE_GST),$(filter-out %/plugin.o %/jitgemmfilter.o,$(GST_OBJ)),$(addprefix $(BUILD)/obj/examples/gstreamer/,weights.o color_matrix.o))
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/test_gst_*.c)): CPPFLAGS += $(GST_CFLAGS) $(if $(HAVE_GST),$(patsubst -I%,-isystem %,$(shell pkg-config --cflags gstreamer-check-1.0)))
-$(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(if $(HAVE_GST),$(GST_TEST_OBJ)) $(LIB_OBJ) $(TEST_OBJ) | gst-if-found
+$(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(GST_TEST_OBJ) $(LIB_OBJ) $(TEST_OBJ) | gst-if-found
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(if $(HAVE_GST),$(GST_LIBS) $(shell pkg-config --libs gstreamer-check-1.0)) $(LDLIBS)
@@ -307,7 +307,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=8 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
   JITGEMM_HELPER='$(abspath $(KEEPER))' JG_TEST_KEPT='$(abspath $(KEPT))'
 
 GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)
