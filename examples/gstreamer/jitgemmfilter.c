@@ -36,7 +36,7 @@ struct _GstJitgemmFilter {
     /* From start to stop; the streaming thread's. */
     jgf_settings active;
     jgf_device device;
-    jgf_weights *weights; /* color: while the matrix may come from it */
+    jgf_weights *weights; /* color: the matrix may come from it at any time; embed: until it is loaded */
     jgf_recolor recolor;
     jgf_embed embed;
     jgf_color color;      /* in use */
@@ -150,7 +150,7 @@ static gboolean open_weights(GstJitgemmFilter *self)
     if (!self->active.weights || !self->active.weights[0]) {
         if (!is_embed) return TRUE;
         JGF_REPORT(self, ERROR, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-               "mode=embed needs the property weights: the path of a safetensors file with a tensor [D, 3, P, P]");
+                   "mode=embed needs the property weights: the path of a safetensors file with a tensor [D, 3, P, P]");
         return FALSE;
     }
     self->weights = jgf_weights_open(self->active.weights, error, sizeof error);
@@ -187,6 +187,7 @@ static gboolean load_embedding(GstJitgemmFilter *self)
         JGF_REPORT(self, ERROR, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, error);
         return FALSE;
     }
+    g_clear_pointer(&self->weights, jgf_weights_close); /* a whole model's may be large */
     const jg_status status = apply_values(self);
     if (status != JG_OK) JGF_REPORT_STATUS(self, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT, "The device could not be prepared", status);
     return status == JG_OK;
@@ -255,7 +256,8 @@ static GstStateChangeReturn change_state(GstElement *element, GstStateChange tra
 
 static jgf_pixel_format pixel_format(const GstVideoInfo *info)
 {
-    return (jgf_pixel_format){.pixel_bytes = GST_VIDEO_INFO_COMP_PSTRIDE(info, 0), .r = GST_VIDEO_INFO_COMP_POFFSET(info, GST_VIDEO_COMP_R),
+    return (jgf_pixel_format){.pixel_bytes = GST_VIDEO_INFO_COMP_PSTRIDE(info, 0),
+                              .r = GST_VIDEO_INFO_COMP_POFFSET(info, GST_VIDEO_COMP_R),
                               .g = GST_VIDEO_INFO_COMP_POFFSET(info, GST_VIDEO_COMP_G),
                               .b = GST_VIDEO_INFO_COMP_POFFSET(info, GST_VIDEO_COMP_B)};
 }
