@@ -257,6 +257,30 @@ static void test_states_up_and_down(void **state)
     }
 }
 
+/* Mode and device may change in READY: nothing of the other one stays. */
+static void test_modes_change(void **state)
+{
+    (void)state;
+    static float weights[2 * 3 * 4 * 4];
+    const frame_shape shape = shape_of(0, 2);
+    const jgf_color colors[] = {parse_color(NEGATIVE), parse_color("1 0 0 0 1 0 0 0 1")};
+    const char *path = scratch_path(folder, "w.safetensors");
+    safetensors_write(path, "{\"w\":{\"dtype\":\"F32\",\"shape\":[2,3,4,4],\"data_offsets\":[0,384]}}", weights, sizeof weights);
+    GstHarness *harness = make_harness(make_filter("device=cpu matrix=\"" NEGATIVE "\" weights=%s", path));
+    for (int round = 0; round < 6; round++) {
+        const int is_embed = round % 2;
+        gst_element_set_state(harness->element, GST_STATE_READY);
+        gst_util_set_object_arg(G_OBJECT(harness->element), "mode", is_embed ? "embed" : "color");
+        gst_util_set_object_arg(G_OBJECT(harness->element), "device", round % 3 || no_kernels ? "cpu" : "swgpu");
+        gst_element_set_state(harness->element, GST_STATE_PLAYING);
+        gst_harness_push_event(harness, gst_event_new_stream_start("again"));
+        gst_harness_set_src_caps(harness, shape_caps(&shape));
+        push_segment(harness, 0, 1);
+        for (uint32_t n = 0; n < 2; n++) pass_frame(harness, &shape, &colors[is_embed], n);
+    }
+    gst_harness_teardown(harness);
+}
+
 /* Twice the negative is the picture, by two elements on two devices. */
 static void test_two_elements(void **state)
 {
@@ -343,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_other_events),
         cmocka_unit_test(test_refuses_other_caps),
         cmocka_unit_test(test_states_up_and_down),
+        cmocka_unit_test(test_modes_change),
         cmocka_unit_test(test_two_elements),
         cmocka_unit_test(test_goes_while_prewarming),
         cmocka_unit_test(test_flush_while_prewarming),

@@ -173,7 +173,8 @@ static void test_commands_of_the_readme(void **state)
     need_element("videoscale");
     make_model();
     assert_run("sed -n '/^    SEPIA=/,/^$/p' " README " | sed -e 's/^    //' -e 's/autovideosink/fakesink/' -e 's/num-buffers=[0-9]*//' "
-               "-e 's/videotestsrc/videotestsrc num-buffers=3/' >%s/commands && test $(grep -c gst-launch %s/commands) -ge 3", folder, folder);
+               "-e 's/videotestsrc/videotestsrc num-buffers=3/' >%s/commands && "
+               "test $(grep -c gst-launch %s/commands) -ge 3", folder, folder);
     assert_run("cd %s && JITGEMM_DRIVER=cpu sh -e ./commands", folder);
     assert_has("width=(int)1021, height=(int)577");
     assert_has("jitgemm-tensor, rows=(int)14, columns=(int)14, channels=(int)4");
