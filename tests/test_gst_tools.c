@@ -214,12 +214,12 @@ static void test_valgrind_finds_nothing(void **state)
     need_tool("valgrind");
     need_element("videotestsrc");
     setenv("G_SLICE", "always-malloc", 1);
-    setenv("G_DEBUG", "gc-friendly", 1);
+    setenv("G_DEBUG", "gc-friendly,fatal-criticals", 1);
     setenv("JITGEMM_SWGPU_THREADS", "1", 1);
     check_valgrind("cpu", embed_properties());
     if (has_device("swgpu")) check_valgrind("swgpu", "matrix=\"" SEPIA "\"");
     unsetenv("G_SLICE");
-    unsetenv("G_DEBUG");
+    setenv("G_DEBUG", "fatal-criticals", 1);
     unsetenv("JITGEMM_SWGPU_THREADS");
 }
 
