@@ -263,6 +263,27 @@ static void test_messages(void **state)
     free(n.weights);
 }
 
+/* A buffer that others hold too gets no tensor: one that shares its memory does. */
+static void test_shared_buffers(void **state)
+{
+    (void)state;
+    network n = make_network("small.safetensors", "projection", 4, 10, 1);
+    const frame_shape shape = {&fixture_formats[0], 16, 12, 0};
+    GstHarness *harness = make_harness(make_filter("mode=embed device=cpu weights=%s", n.path));
+    GstBuffer *in = make_frame(&shape, 1);
+    gst_buffer_ref(in); /* as a tee does */
+    gst_harness_set_src_caps(harness, shape_caps(&shape));
+    GstBuffer *out = gst_harness_push_and_pull(harness, in);
+    assert_ptr_not_equal(out, in);
+    assert_null(gst_buffer_get_jg_tensor_meta(in));
+    assert_ptr_equal(gst_buffer_peek_memory(out, 0), gst_buffer_peek_memory(in, 0));
+    judge_tensor(&n, &types[0], &shape, 1, usual_mean, usual_std, gst_buffer_get_jg_tensor_meta(out));
+    gst_buffer_unref(in);
+    gst_buffer_unref(out);
+    gst_harness_teardown(harness);
+    free(n.weights);
+}
+
 /* The meta goes with a copy of the buffer and through videoconvert, and what it holds outlives the element. */
 static void test_meta_goes_along(void **state)
 {
@@ -296,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_normalises_as_told),
         cmocka_unit_test(test_types_of_files),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_shared_buffers),
         cmocka_unit_test(test_meta_goes_along),
     };
     return cmocka_run_group_tests(tests, gst_fixture_begin, gst_fixture_end);

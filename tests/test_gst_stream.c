@@ -59,6 +59,62 @@ static void test_sizes_change(void **state)
     change_sizes("swgpu", 3);
 }
 
+/* The same by a source that negotiates, with buffer pools: the caps are changed while it plays, from its own thread. */
+typedef struct watched {
+    GstElement *filter; /* of caps */
+    int frames, wrong, changes;
+} watched;
+
+static void set_size(GstElement *filter, int size)
+{
+    const frame_shape shape = shape_of(size, 0);
+    GstCaps *caps = shape_caps(&shape);
+    g_object_set(filter, "caps", caps, NULL);
+    gst_caps_unref(caps);
+}
+
+static void watch(GstElement *sink, GstBuffer *buffer, GstPad *pad, gpointer user)
+{
+    watched *w = user;
+    GstCaps *caps = gst_pad_get_current_caps(pad);
+    GstVideoInfo info;
+    (void)sink;
+    if (!caps || !gst_video_info_from_caps(&info, caps) || gst_buffer_get_size(buffer) != GST_VIDEO_INFO_SIZE(&info)) w->wrong++;
+    if (GST_BUFFER_PTS(buffer) != gst_util_uint64_scale((guint64)w->frames, GST_SECOND, 30)) w->wrong++; /* one is lost, or late */
+    if (caps) gst_caps_unref(caps);
+    if (++w->frames % OF_EACH == 0 && w->changes < SIZES - 1) set_size(w->filter, ++w->changes);
+}
+
+static void test_sizes_change_in_a_pipeline(void **state)
+{
+    (void)state;
+    need_element("videotestsrc");
+    char text[256];
+    snprintf(text, sizeof text, "videotestsrc num-buffers=%d ! capsfilter name=caps ! jitgemmfilter name=filter device=%s ! "
+             "fakesink name=sink signal-handoffs=true", SIZES * OF_EACH, has_device("swgpu") ? "swgpu" : "cpu");
+    GstElement *pipeline = gst_parse_launch(text, NULL);
+    GstElement *sink = gst_bin_get_by_name(GST_BIN(pipeline), "sink"), *filter = gst_bin_get_by_name(GST_BIN(pipeline), "filter");
+    watched w = {.filter = gst_bin_get_by_name(GST_BIN(pipeline), "caps")};
+    GstBus *bus = gst_element_get_bus(pipeline);
+    g_signal_connect(sink, "handoff", G_CALLBACK(watch), &w);
+    set_size(w.filter, 0);
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    GstMessage *message = gst_bus_timed_pop_filtered(bus, 60 * GST_SECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+    assert_non_null(message);
+    assert_int_equal(GST_MESSAGE_TYPE(message), GST_MESSAGE_EOS);
+    gst_message_unref(message);
+    assert_int_equal(w.frames, SIZES * OF_EACH);
+    assert_int_equal(w.wrong, 0);
+    assert_int_equal(read_stat(filter, "renegotiations"), SIZES - 1);
+    assert_int_equal(read_stat(filter, "waits"), 0);
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(bus);
+    gst_object_unref(sink);
+    gst_object_unref(filter);
+    gst_object_unref(w.filter);
+    gst_object_unref(pipeline);
+}
+
 /* The contrast: with compile-policy=wait the calls of a new size make their kernel themselves. */
 static void test_wait_waits(void **state)
 {
@@ -257,6 +313,30 @@ static void test_states_up_and_down(void **state)
     }
 }
 
+/* Mode and device may change in READY: nothing of the other one stays. */
+static void test_modes_change(void **state)
+{
+    (void)state;
+    static float weights[2 * 3 * 4 * 4];
+    const frame_shape shape = shape_of(0, 2);
+    const jgf_color colors[] = {parse_color(NEGATIVE), parse_color("1 0 0 0 1 0 0 0 1")};
+    const char *path = scratch_path(folder, "w.safetensors");
+    safetensors_write(path, "{\"w\":{\"dtype\":\"F32\",\"shape\":[2,3,4,4],\"data_offsets\":[0,384]}}", weights, sizeof weights);
+    GstHarness *harness = make_harness(make_filter("device=cpu matrix=\"" NEGATIVE "\" weights=%s", path));
+    for (int round = 0; round < 6; round++) {
+        const int is_embed = round % 2;
+        gst_element_set_state(harness->element, GST_STATE_READY);
+        gst_util_set_object_arg(G_OBJECT(harness->element), "mode", is_embed ? "embed" : "color");
+        gst_util_set_object_arg(G_OBJECT(harness->element), "device", round % 3 || no_kernels ? "cpu" : "swgpu");
+        gst_element_set_state(harness->element, GST_STATE_PLAYING);
+        gst_harness_push_event(harness, gst_event_new_stream_start("again"));
+        gst_harness_set_src_caps(harness, shape_caps(&shape));
+        push_segment(harness, 0, 1);
+        for (uint32_t n = 0; n < 2; n++) pass_frame(harness, &shape, &colors[is_embed], n);
+    }
+    gst_harness_teardown(harness);
+}
+
 /* Twice the negative is the picture, by two elements on two devices. */
 static void test_two_elements(void **state)
 {
@@ -336,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_change),
+        cmocka_unit_test(test_sizes_change_in_a_pipeline),
         cmocka_unit_test(test_wait_waits),
         cmocka_unit_test(test_kernels_go_over),
         cmocka_unit_test(test_eos),
@@ -343,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_other_events),
         cmocka_unit_test(test_refuses_other_caps),
         cmocka_unit_test(test_states_up_and_down),
+        cmocka_unit_test(test_modes_change),
         cmocka_unit_test(test_two_elements),
         cmocka_unit_test(test_goes_while_prewarming),
         cmocka_unit_test(test_flush_while_prewarming),

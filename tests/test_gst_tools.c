@@ -151,6 +151,48 @@ static void test_launch_runs(void **state)
     assert_has("/none: cannot be opened");
 }
 
+/* ---- the element's README ---- */
+
+#define README "examples/gstreamer/README.md"
+
+/* A model as the README's: patches of 16x16, 4 channels. */
+static void make_model(void)
+{
+    static float weights[4 * 3 * 16 * 16];
+    safetensors_write(scratch_path(folder, "model.safetensors"), "{\"vit.patch_embeddings.projection.weight\":{\"dtype\":\"F32\","
+                      "\"shape\":[4,3,16,16],\"data_offsets\":[0,12288]}}", weights, sizeof weights);
+}
+
+/* The commands run as they stand there, but for three frames each, and without a window. */
+static void test_commands_of_the_readme(void **state)
+{
+    (void)state;
+    need_tool("gst-launch-1.0");
+    need_element("videotestsrc");
+    need_element("videoconvert");
+    need_element("videoscale");
+    make_model();
+    assert_run("sed -n '/^    SEPIA=/,/^$/p' " README " | sed -e 's/^    //' -e 's/autovideosink/fakesink/' -e 's/num-buffers=[0-9]*//' "
+               "-e 's/videotestsrc/videotestsrc num-buffers=3/' >%s/commands && "
+               "test $(grep -c gst-launch %s/commands) -ge 3", folder, folder);
+    assert_run("cd %s && JITGEMM_DRIVER=cpu sh -e ./commands", folder);
+    assert_has("width=(int)1021, height=(int)577");
+    assert_has("jitgemm-tensor, rows=(int)14, columns=(int)14, channels=(int)4");
+}
+
+static void test_program_of_the_readme(void **state)
+{
+    (void)state;
+    need_tool("pkg-config");
+    need_element("videotestsrc");
+    make_model();
+    assert_run("sed -n '/^```c$/,/^```$/p' " README " | grep -v '^```' >%s/app.c && "
+               "${CC:-cc} -Wall -Wextra -Werror %s/app.c -o %s/app "
+               "-Iexamples/gstreamer $(pkg-config --cflags --libs gstreamer-1.0)", folder, folder, folder);
+    assert_run("cd %s && JITGEMM_DRIVER=cpu ./app", folder);
+    assert_has("frame 2: 14 x 14 patches, 4 f16 each, 1568 bytes");
+}
+
 /* ---- valgrind ---- */
 
 /* Errors and definite leaks of a whole run, with the suppressions that GLib brings for what it keeps. */
@@ -172,12 +214,12 @@ static void test_valgrind_finds_nothing(void **state)
     need_tool("valgrind");
     need_element("videotestsrc");
     setenv("G_SLICE", "always-malloc", 1);
-    setenv("G_DEBUG", "gc-friendly", 1);
+    setenv("G_DEBUG", "gc-friendly,fatal-criticals", 1);
     setenv("JITGEMM_SWGPU_THREADS", "1", 1);
     check_valgrind("cpu", embed_properties());
     if (has_device("swgpu")) check_valgrind("swgpu", "matrix=\"" SEPIA "\"");
     unsetenv("G_SLICE");
-    unsetenv("G_DEBUG");
+    setenv("G_DEBUG", "fatal-criticals", 1);
     unsetenv("JITGEMM_SWGPU_THREADS");
 }
 
@@ -188,6 +230,8 @@ int main(void)
         cmocka_unit_test(test_properties_are_described),
         cmocka_unit_test(test_shows_no_other_names),
         cmocka_unit_test(test_launch_runs),
+        cmocka_unit_test(test_commands_of_the_readme),
+        cmocka_unit_test(test_program_of_the_readme),
         cmocka_unit_test(test_valgrind_finds_nothing),
     };
     return cmocka_run_group_tests(tests, gst_fixture_begin, gst_fixture_end);
