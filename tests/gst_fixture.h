@@ -104,7 +104,7 @@ static inline int gst_fixture_begin(void **state)
     jg_context *context;
     scratch_make(folder);
     find_plugin();
-    alarm(300); /* a pipeline that stands still, or plays on after a test has failed, ends as a failure */
+    alarm(600); /* a pipeline that stands still, or plays on after a test has failed, ends as a failure */
     gst_init(NULL, NULL);
     g_log_set_always_fatal((GLogLevelFlags)(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL)); /* what GLib complains of is a bug */
     setenv("G_DEBUG", "fatal-criticals", 1);                                          /* of commands too */

@@ -143,7 +143,7 @@ static void test_kernels_go_over(void **state)
     int frames = 0, after = 0;
     GstHarness *harness = make_harness(make_filter("device=swgpu cache=\"\" matrix=\"" SEPIA "\""));
     gst_harness_set_src_caps(harness, shape_caps(&shape));
-    while (after < 3 && frames < 400) {
+    while (after < 3 && frames < 10000) { /* the worker has the lowest priority, and a busy host's other tests come first */
         GstBuffer *out = gst_harness_push_and_pull(harness, make_frame(&shape, 7));
         assert_non_null(out);
         uint8_t *found = read_frame(&shape, out);
@@ -281,6 +281,13 @@ static int count_entries(const char *path)
     return count;
 }
 
+/* A compile that was abandoned ends by itself, soon. */
+static void assert_comes_down(const char *path, int most)
+{
+    for (int i = 0; i < 1000 && count_entries(path) > most; i++) g_usleep(10000);
+    assert_in_range(count_entries(path), 1, most);
+}
+
 static void test_states_up_and_down(void **state)
 {
     (void)state;
@@ -305,8 +312,8 @@ static void test_states_up_and_down(void **state)
                 threads = count_entries("/proc/self/task");
             }
         }
-        assert_in_range(count_entries("/proc/self/fd"), 1, descriptors);
-        assert_in_range(count_entries("/proc/self/task"), 1, threads);
+        assert_comes_down("/proc/self/fd", descriptors);
+        assert_comes_down("/proc/self/task", threads);
         gst_element_set_state(filter, GST_STATE_PLAYING);
         gst_harness_teardown(harness);
         gst_object_unref(filter);
