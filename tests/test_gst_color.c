@@ -4,6 +4,7 @@
 #include "safetensors.h"
 
 #ifdef JG_HAVE_GST
+#include <pthread.h>
 
 #define GAMUT "1.6605 -0.5876 -0.0728 4.5  -0.1246 1.1329 -0.0083 -3  -0.0182 -0.1006 1.1187 0.25"
 
@@ -117,13 +118,16 @@ static void test_matrix_from_a_file(void **state)
 /* What videotestsrc draws, by way of NV12 and videoconvert: each frame that comes out is the matrix of the one that went in. */
 static GstBuffer *seen[2][8];
 static int seen_count[2];
+static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER; /* one that the thread sanitizer knows */
 
 static void see(GstElement *sink, GstBuffer *buffer, GstPad *pad, gpointer user)
 {
     (void)sink;
     (void)pad;
     const int side = GPOINTER_TO_INT(user);
+    pthread_mutex_lock(&seen_lock);
     if (seen_count[side] < 8) seen[side][seen_count[side]++] = gst_buffer_ref(buffer);
+    pthread_mutex_unlock(&seen_lock);
 }
 
 static void check_pattern(const char *pattern)
@@ -141,7 +145,9 @@ static void check_pattern(const char *pattern)
         GstElement *sink = gst_bin_get_by_name(GST_BIN(pipeline), side ? "out" : "in");
         g_signal_connect(sink, "handoff", G_CALLBACK(see), GINT_TO_POINTER(side));
         gst_object_unref(sink);
+        pthread_mutex_lock(&seen_lock);
         seen_count[side] = 0;
+        pthread_mutex_unlock(&seen_lock);
     }
     gst_element_set_state(pipeline, GST_STATE_PLAYING);
     GstBus *bus = gst_element_get_bus(pipeline);
@@ -151,8 +157,11 @@ static void check_pattern(const char *pattern)
     gst_object_unref(bus);
     gst_element_set_state(pipeline, GST_STATE_NULL);
     gst_object_unref(pipeline);
-    assert_int_equal(seen_count[0], 3);
-    assert_int_equal(seen_count[1], 3);
+    pthread_mutex_lock(&seen_lock);
+    const int counts[] = {seen_count[0], seen_count[1]};
+    pthread_mutex_unlock(&seen_lock);
+    assert_int_equal(counts[0], 3);
+    assert_int_equal(counts[1], 3);
     jgf_color_integers integers;
     jgf_color_quantise(&color, &integers);
     for (int n = 0; n < 3; n++) {

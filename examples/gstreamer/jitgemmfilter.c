@@ -6,6 +6,7 @@
 #include "jitgemmfilter.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "color.h"
 #include "counts.h"
@@ -23,17 +24,18 @@ GST_DEBUG_CATEGORY_STATIC(jgf_debug);
 struct _GstJitgemmFilter {
     GstVideoFilter parent;
 
-    /* Under the object lock: any thread's. */
+    /* Under the lock: any thread's. */
+    pthread_mutex_t lock;
     jgf_settings settings;
     jgf_counts counts;
     gboolean is_changed; /* matrix, mean or std, since the streaming thread looked */
 
-    /* Under stats_lock: the context as long as it may be asked, and its last answer after that. */
-    GMutex stats_lock;
+    /* Under stats_lock: the context as long as it may be asked, which may take time, and its last answer after that. */
+    pthread_mutex_t stats_lock;
     jg_context *asked;
     jg_stats last_stats;
 
-    /* From start to stop; the streaming thread's. */
+    /* From start to stop; the streaming thread's, which takes the lock before it looks at what start left. */
     jgf_settings active;
     jgf_device device;
     jgf_weights *weights; /* color: the matrix may come from it at any time; embed: until it is loaded */
@@ -115,9 +117,9 @@ static jg_status apply_values(GstJitgemmFilter *self)
     if (self->active.mode == JGF_MODE_EMBED) return jgf_embed_normalise(&self->embed, &self->device, self->mean, self->std);
     jgf_color_integers integers;
     jgf_color_quantise(&self->color, &integers);
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     self->counts.worst_error = MAX(integers.worst[0], MAX(integers.worst[1], integers.worst[2]));
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
     return jgf_recolor_set(&self->recolor, &self->device, &integers, &self->format);
 }
 
@@ -125,7 +127,7 @@ static jg_status apply_values(GstJitgemmFilter *self)
 static jg_status take_changes(GstJitgemmFilter *self)
 {
     char error[ERROR_TEXT];
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     const gboolean is_changed = self->is_changed;
     self->is_changed = FALSE;
     if (is_changed) {
@@ -134,7 +136,7 @@ static jg_status take_changes(GstJitgemmFilter *self)
         g_free(to->matrix), g_free(to->mean), g_free(to->std);
         to->matrix = g_strdup(from->matrix), to->mean = g_strdup(from->mean), to->std = g_strdup(from->std);
     }
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
     if (!is_changed) return JG_OK;
     if (read_values(self, error)) return apply_values(self);
     JGF_REPORT(self, WARNING, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, error);
@@ -196,27 +198,28 @@ static gboolean load_embedding(GstJitgemmFilter *self)
 static void close_all(GstJitgemmFilter *self)
 {
     jgf_prewarm_stop(&self->prewarm);
-    g_mutex_lock(&self->stats_lock);
+    pthread_mutex_lock(&self->lock);
+    self->format = (jgf_pixel_format){0};
+    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&self->stats_lock);
     if (self->asked) jg_cache_stats(self->asked, &self->last_stats);
     self->asked = NULL;
-    g_mutex_unlock(&self->stats_lock);
+    pthread_mutex_unlock(&self->stats_lock);
     jgf_recolor_free(&self->recolor, &self->device);
     jgf_embed_free(&self->embed, &self->device);
     jgf_device_close(&self->device);
     jgf_weights_close(self->weights);
     self->weights = NULL;
-    self->format = (jgf_pixel_format){0};
 }
 
 static gboolean start(GstBaseTransform *transform)
 {
     GstJitgemmFilter *self = GST_JITGEMM_FILTER(transform);
     char error[ERROR_TEXT];
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     jgf_settings_copy(&self->active, &self->settings);
     self->is_changed = FALSE;
-    jgf_counts_reset(&self->counts);
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
 
     if (!open_weights(self)) return FALSE;
     if (!read_values(self, error)) {
@@ -229,9 +232,12 @@ static gboolean start(GstBaseTransform *transform)
         close_all(self);
         return FALSE;
     }
-    g_mutex_lock(&self->stats_lock);
+    pthread_mutex_lock(&self->stats_lock);
     self->asked = self->device.context;
-    g_mutex_unlock(&self->stats_lock);
+    pthread_mutex_unlock(&self->stats_lock);
+    pthread_mutex_lock(&self->lock);
+    jgf_counts_reset(&self->counts);
+    pthread_mutex_unlock(&self->lock);
     /* A frame with a tensor beside it goes through as it is. */
     gst_base_transform_set_passthrough(transform, self->active.mode == JGF_MODE_EMBED);
     if (self->active.prewarm && self->active.compile == JG_COMPILE_BACKGROUND && !self->device.is_host)
@@ -281,11 +287,14 @@ static gboolean set_info(GstVideoFilter *filter, GstCaps *in_caps, GstVideoInfo 
     GstJitgemmFilter *self = GST_JITGEMM_FILTER(filter);
     const gint64 begin = g_get_monotonic_time();
     const jgf_pixel_format format = pixel_format(in);
-    const gboolean is_new_format = memcmp(&format, &self->format, sizeof format) != 0, is_first = self->format.pixel_bytes == 0;
     jg_status status;
     (void)in_caps, (void)out_caps, (void)out;
+    pthread_mutex_lock(&self->lock);
+    const gboolean is_embed = self->active.mode == JGF_MODE_EMBED, is_first = self->format.pixel_bytes == 0;
+    const gboolean is_new_format = memcmp(&format, &self->format, sizeof format) != 0;
     self->format = format;
-    if (self->active.mode == JGF_MODE_EMBED) {
+    pthread_mutex_unlock(&self->lock);
+    if (is_embed) {
         const jgf_grid grid = jgf_embed_grid(&self->embed, GST_VIDEO_INFO_WIDTH(in), GST_VIDEO_INFO_HEIGHT(in));
         if (grid.rows < 1 || grid.columns < 1) {
             GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("A frame of %dx%d pixels is smaller than a patch of %dx%d",
@@ -303,11 +312,11 @@ static gboolean set_info(GstVideoFilter *filter, GstCaps *in_caps, GstVideoInfo 
         self->format = (jgf_pixel_format){0};
         return FALSE;
     }
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     if (!is_first) self->counts.renegotiations++;
-    GST_OBJECT_UNLOCK(self);
     self->is_first_of_size = TRUE;
     self->caps_us = (guint64)(g_get_monotonic_time() - begin);
+    pthread_mutex_unlock(&self->lock);
     return TRUE;
 }
 
@@ -336,11 +345,11 @@ static GstFlowReturn finish_frame(GstJitgemmFilter *self, jg_status status, gint
     }
     if (poll != JG_OK) GST_WARNING_OBJECT(self, "a kernel could not be put in place: %s", jg_last_error());
     const guint64 us = (guint64)(g_get_monotonic_time() - begin) + self->caps_us;
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     const gboolean is_slower = jgf_counts_frame(&self->counts, us, self->is_first_of_size);
-    GST_OBJECT_UNLOCK(self);
     self->is_first_of_size = FALSE;
     self->caps_us = 0;
+    pthread_mutex_unlock(&self->lock);
     if (is_slower) gst_element_post_message(GST_ELEMENT(self), gst_message_new_latency(GST_OBJECT(self)));
     return GST_FLOW_OK;
 }
@@ -403,9 +412,9 @@ static GstFlowReturn submit_input_buffer(GstBaseTransform *transform, gboolean i
     GstBaseTransformClass *parent = GST_BASE_TRANSFORM_CLASS(gst_jitgemm_filter_parent_class);
     const GstFlowReturn flow = parent->submit_input_buffer(transform, is_discont, buffer);
     if (flow != GST_BASE_TRANSFORM_FLOW_DROPPED) return flow;
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     self->counts.dropped++;
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
     return flow;
 }
 
@@ -429,9 +438,9 @@ static gboolean answer_query(GstBaseTransform *transform, GstPadDirection direct
     if (!is_answered || direction != GST_PAD_SRC || GST_QUERY_TYPE(query) != GST_QUERY_LATENCY) return is_answered;
     gst_query_parse_latency(query, &is_live, &least, &most);
     if (!is_live) return TRUE;
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     const GstClockTime own = self->counts.latency_ms * GST_MSECOND;
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
     gst_query_set_latency(query, TRUE, least + own, GST_CLOCK_TIME_IS_VALID(most) ? most + own : most);
     return TRUE;
 }
@@ -441,10 +450,10 @@ static gboolean answer_query(GstBaseTransform *transform, GstPadDirection direct
 static void set_property(GObject *object, guint property, const GValue *value, GParamSpec *spec)
 {
     GstJitgemmFilter *self = GST_JITGEMM_FILTER(object);
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     const gboolean is_known = jgf_settings_set(&self->settings, property, value);
     self->is_changed |= property == JGF_PROPERTY_MATRIX || property == JGF_PROPERTY_MEAN || property == JGF_PROPERTY_STD;
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
     if (!is_known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, property, spec);
 }
 
@@ -453,17 +462,17 @@ static void get_property(GObject *object, guint property, GValue *value, GParamS
     GstJitgemmFilter *self = GST_JITGEMM_FILTER(object);
     if (property == JGF_PROPERTY_STATS) {
         jg_stats stats;
-        g_mutex_lock(&self->stats_lock);
+        pthread_mutex_lock(&self->stats_lock);
         if (!self->asked || jg_cache_stats(self->asked, &stats) != JG_OK) stats = self->last_stats;
-        g_mutex_unlock(&self->stats_lock);
-        GST_OBJECT_LOCK(self);
+        pthread_mutex_unlock(&self->stats_lock);
+        pthread_mutex_lock(&self->lock);
         g_value_take_boxed(value, jgf_counts_structure(&self->counts, &stats));
-        GST_OBJECT_UNLOCK(self);
+        pthread_mutex_unlock(&self->lock);
         return;
     }
-    GST_OBJECT_LOCK(self);
+    pthread_mutex_lock(&self->lock);
     const gboolean is_known = jgf_settings_get(&self->settings, property, value);
-    GST_OBJECT_UNLOCK(self);
+    pthread_mutex_unlock(&self->lock);
     if (!is_known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, property, spec);
 }
 
@@ -473,7 +482,8 @@ static void finalize(GObject *object)
     jgf_prewarm_clear(&self->prewarm);
     jgf_settings_clear(&self->settings);
     jgf_settings_clear(&self->active);
-    g_mutex_clear(&self->stats_lock);
+    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&self->stats_lock);
     G_OBJECT_CLASS(gst_jitgemm_filter_parent_class)->finalize(object);
 }
 
@@ -483,7 +493,8 @@ static void gst_jitgemm_filter_init(GstJitgemmFilter *self)
     jgf_settings_init(&self->active);
     jgf_counts_reset(&self->counts);
     jgf_prewarm_init(&self->prewarm);
-    g_mutex_init(&self->stats_lock);
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_mutex_init(&self->stats_lock, NULL);
 }
 
 static void gst_jitgemm_filter_class_init(GstJitgemmFilterClass *class)

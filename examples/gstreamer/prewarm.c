@@ -12,9 +12,9 @@ static void post(jgf_prewarm *p, GstProgressType type, const char *text)
 static int tell(void *user, const jg_progress *progress)
 {
     jgf_prewarm *p = user;
-    g_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->lock);
     const gboolean is_cancelled = p->cancelled;
-    g_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->lock);
     if (is_cancelled) return 1;
     char *text = g_strdup_printf("%zu of %zu", progress->done, progress->total);
     post(p, GST_PROGRESS_TYPE_CONTINUE, text);
@@ -42,24 +42,24 @@ static gpointer run(gpointer user)
                             ("%s; frames go on with what there is, and may have to wait", jg_status_name(status)));
         g_free(text);
     }
-    g_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->lock);
     p->running = FALSE;
-    g_cond_broadcast(&p->changed);
-    g_mutex_unlock(&p->lock);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
 void jgf_prewarm_init(jgf_prewarm *p)
 {
     *p = (jgf_prewarm){0};
-    g_mutex_init(&p->lock);
-    g_cond_init(&p->changed);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
 }
 
 void jgf_prewarm_clear(jgf_prewarm *p)
 {
-    g_mutex_clear(&p->lock);
-    g_cond_clear(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->changed);
 }
 
 void jgf_prewarm_start(jgf_prewarm *p, GstElement *element, jg_context *context, guint32 types)
@@ -67,34 +67,36 @@ void jgf_prewarm_start(jgf_prewarm *p, GstElement *element, jg_context *context,
     p->element = element;
     p->context = context;
     p->types = types;
+    pthread_mutex_lock(&p->lock);
     p->running = TRUE;
     p->cancelled = p->flushing = FALSE;
+    pthread_mutex_unlock(&p->lock);
     p->thread = g_thread_new("jitgemm-prewarm", run, p);
 }
 
 gboolean jgf_prewarm_wait(jgf_prewarm *p)
 {
-    g_mutex_lock(&p->lock);
-    while (p->running && !p->cancelled && !p->flushing) g_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_lock(&p->lock);
+    while (p->running && !p->cancelled && !p->flushing) pthread_cond_wait(&p->changed, &p->lock);
     const gboolean is_done = !p->running && !p->cancelled;
-    g_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->lock);
     return is_done;
 }
 
 void jgf_prewarm_set_flushing(jgf_prewarm *p, gboolean flushing)
 {
-    g_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->lock);
     p->flushing = flushing;
-    g_cond_broadcast(&p->changed);
-    g_mutex_unlock(&p->lock);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
 }
 
 void jgf_prewarm_cancel(jgf_prewarm *p)
 {
-    g_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->lock);
     p->cancelled = TRUE;
-    g_cond_broadcast(&p->changed);
-    g_mutex_unlock(&p->lock);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
 }
 
 void jgf_prewarm_stop(jgf_prewarm *p)
@@ -102,7 +104,7 @@ void jgf_prewarm_stop(jgf_prewarm *p)
     jgf_prewarm_cancel(p);
     if (p->thread) g_thread_join(p->thread);
     p->thread = NULL;
-    g_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->lock);
     p->cancelled = p->flushing = FALSE;
-    g_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->lock);
 }

@@ -1,17 +1,20 @@
 /* Kernels made before the first frame, on a thread of their own, so that a change of state does not block for seconds.
  *
  * Progress goes to the bus as GST_MESSAGE_PROGRESS with the code "prewarm": START, CONTINUE with "12 of 34", and COMPLETE, CANCELED or
- * ERROR, which a warning follows. An application that waits for it before it plays (gst-launch-1.0 does) has no frame that waits. */
+ * ERROR, which a warning follows. An application that waits for it before it plays (gst-launch-1.0 does) has no frame that waits.
+ *
+ * Locks of the element are pthread's: GLib's are made of system calls that the thread sanitizer does not know. */
 #ifndef JGF_PREWARM_H
 #define JGF_PREWARM_H
 
 #include <gst/gst.h>
+#include <pthread.h>
 
 #include "jitgemm.h"
 
 typedef struct jgf_prewarm {
-    GMutex lock;
-    GCond changed;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
     GThread *thread;
     gboolean running, cancelled, flushing; /* under the lock */
     GstElement *element;
