@@ -214,10 +214,10 @@ static inline guint64 read_stat(GstElement *filter, const char *name)
     return value;
 }
 
-/* The next message of these types, within five seconds; the caller's. */
+/* The next message of these types, within a minute; the caller's. */
 static inline GstMessage *wait_message(GstBus *bus, GstMessageType types)
 {
-    GstMessage *message = gst_bus_timed_pop_filtered(bus, 5 * GST_SECOND, types);
+    GstMessage *message = gst_bus_timed_pop_filtered(bus, 60 * GST_SECOND, types);
     if (!message) fail_msg("no message %s came", gst_message_type_get_name(types));
     return message;
 }
