@@ -244,6 +244,20 @@ static void test_refuses_wrong_lengths_of_the_header(void **state)
     assert_refused(path, EBADMSG, "header is empty");
 }
 
+/* 64 GiB of nothing behind a header: it is refused by that, without reading on. */
+static void test_reads_no_more_than_it_needs(void **state)
+{
+    (void)state;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", scratch_path(folder, "sparse"));
+    safetensors_write(path, "{}", NULL, 0);
+    if (truncate(path, (off_t)64 << 30) != 0) {
+        print_message("SKIP no large files can be made here\n");
+        skip();
+    }
+    assert_refused(path, EBADMSG, "68719476726 bytes at its end belong to no tensor");
+}
+
 static int open_unreadable(void *user)
 {
     char error[PATH_MAX + 512] = "";
@@ -382,6 +396,7 @@ int main(void)
         IN_FOLDER(test_finds_by_name_and_by_its_end),
         IN_FOLDER(test_refuses_broken_headers),
         IN_FOLDER(test_refuses_wrong_lengths_of_the_header),
+        IN_FOLDER(test_reads_no_more_than_it_needs),
         IN_FOLDER(test_refuses_what_is_no_readable_file),
         IN_FOLDER(test_texts_keep_to_their_space),
         IN_FOLDER(test_survives_damage),

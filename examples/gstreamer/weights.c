@@ -19,8 +19,7 @@
 
 struct jgf_weights {
     char *path;
-    unsigned char *bytes; /* of the file */
-    const unsigned char *data;
+    unsigned char *data;
     uint64_t data_bytes;
     cJSON *header;        /* has the names */
     size_t count;
@@ -60,8 +59,6 @@ static int refuse(const char *path, int code, char *error, size_t size, const ch
 #define BROKEN(...) refuse(w->path, EBADMSG, error, size, __VA_ARGS__)
 #define FAILED(code, what) refuse(w->path, code, error, size, "%s: %s", what, strerror(code))
 
-/* ---- the file ---- */
-
 /* Reads `wanted` bytes; fewer are there if the file was cut off meanwhile. */
 static int read_bytes(const jgf_weights *w, int file, unsigned char *bytes, size_t wanted, char *error, size_t size)
 {
@@ -73,46 +70,6 @@ static int read_bytes(const jgf_weights *w, int file, unsigned char *bytes, size
         got += (size_t)n;
     }
     return 0;
-}
-
-/* Reads an open file. Its header's length is looked at first: whatever else somebody gives as weights, however large, is not read. */
-static int read_file(jgf_weights *w, int file, size_t *header_bytes, char *error, size_t size)
-{
-    struct stat info;
-    unsigned char length[LENGTH_BYTES];
-    uint64_t n = 0;
-    if (fstat(file, &info) != 0) return FAILED(errno, "cannot be read");
-    if (S_ISDIR(info.st_mode)) return refuse(w->path, EISDIR, error, size, "is a folder, not a safetensors file");
-    if (!S_ISREG(info.st_mode)) return BROKEN("is no regular file");
-    const uint64_t total = (uint64_t)info.st_size;
-    if (total < LENGTH_BYTES)
-        return BROKEN("has %llu bytes: a safetensors file begins with 8 for the length of its header", (unsigned long long)total);
-    if (read_bytes(w, file, length, LENGTH_BYTES, error, size) != 0) return -1;
-    for (int i = LENGTH_BYTES; i-- > 0;) n = n << 8 | length[i];
-    if (n > MAX_HEADER)
-        return BROKEN("its header would have %llu bytes, and 100 MB are the most: is it a safetensors file?", (unsigned long long)n);
-    if (n > total - LENGTH_BYTES)
-        return BROKEN("its header of %llu bytes goes past the end of the file (%llu bytes): cut off, or no safetensors file",
-                      (unsigned long long)n, (unsigned long long)total);
-    const uint64_t rest = total - LENGTH_BYTES;
-    w->bytes = rest < SIZE_MAX ? malloc((size_t)rest + 1) : NULL;
-    if (!w->bytes) return refuse(w->path, ENOMEM, error, size, "no memory for its %llu bytes", (unsigned long long)total);
-    if (read_bytes(w, file, w->bytes, (size_t)rest, error, size) != 0) return -1;
-    *header_bytes = (size_t)n;
-    w->data = w->bytes + n;
-    w->data_bytes = rest - n;
-    return 0;
-}
-
-static int open_and_read(jgf_weights *w, size_t *header_bytes, char *error, size_t size)
-{
-    const int file = open(w->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* nonblocking: a FIFO has no writer */
-    if (file < 0) return FAILED(errno, "cannot be opened");
-    const int result = read_file(w, file, header_bytes, error, size);
-    const int code = errno;
-    close(file);
-    errno = code;
-    return result;
 }
 
 /* ---- the header ---- */
@@ -129,19 +86,24 @@ static int has_nul(const char *text, size_t length)
     return 0;
 }
 
-static int parse_header(jgf_weights *w, size_t length, char *error, size_t size)
+static int parse_header(jgf_weights *w, const char *text, size_t length, char *error, size_t size)
 {
+    const char *end = text;
     if (length == 0) return BROKEN("its header is empty");
+    if (*text != '{') return BROKEN("its header is not JSON (no { at its beginning): is it a safetensors file?");
+    if (has_nul(text, length)) return BROKEN("its header has a character 0");
+    w->header = cJSON_ParseWithOpts(text, &end, 1);
+    if (!w->header) return BROKEN("its header is not JSON: an error at byte %zu of %zu", (size_t)(end - text), length);
+    return 0;
+}
+
+static int read_header(jgf_weights *w, int file, size_t length, char *error, size_t size)
+{
     char *text = malloc(length + 1);
     if (!text) return FAILED(ENOMEM, "its header");
-    memcpy(text, w->bytes, length);
     text[length] = 0;
-    const char *end = text;
-    int result = 0;
-    if (*text != '{') result = BROKEN("its header is not JSON (no { at its beginning): is it a safetensors file?");
-    else if (has_nul(text, length)) result = BROKEN("its header has a character 0");
-    else if (!(w->header = cJSON_ParseWithOpts(text, &end, 1)))
-        result = BROKEN("its header is not JSON: an error at byte %zu of %zu", (size_t)(end - text), length);
+    int result = read_bytes(w, file, (unsigned char *)text, length, error, size);
+    if (result == 0) result = parse_header(w, text, length, error, size);
     free(text);
     return result;
 }
@@ -204,7 +166,6 @@ static int read_entry(const jgf_weights *w, const cJSON *item, struct entry *e, 
                       (long long)(end - begin));
     e->begin = (uint64_t)begin;
     e->end = (uint64_t)end;
-    if (e->tensor.type) e->tensor.data = w->data + begin;
     return 0;
 }
 
@@ -248,7 +209,7 @@ static int check_places(const jgf_weights *w, char *error, size_t size)
     return 0;
 }
 
-static int read_header(jgf_weights *w, char *error, size_t size)
+static int read_entries(jgf_weights *w, char *error, size_t size)
 {
     const cJSON *each;
     w->entries = calloc((size_t)cJSON_GetArraySize(w->header) + 1, sizeof *w->entries);
@@ -263,16 +224,69 @@ static int read_header(jgf_weights *w, char *error, size_t size)
     return check_names(w, error, size) != 0 || check_places(w, error, size) != 0 ? -1 : 0;
 }
 
+/* ---- the file ---- */
+
+/* Finds out how long header and data are. */
+static int read_lengths(jgf_weights *w, int file, size_t *header_bytes, char *error, size_t size)
+{
+    struct stat info;
+    unsigned char length[LENGTH_BYTES];
+    uint64_t n = 0;
+    if (fstat(file, &info) != 0) return FAILED(errno, "cannot be read");
+    if (S_ISDIR(info.st_mode)) return refuse(w->path, EISDIR, error, size, "is a folder, not a safetensors file");
+    if (!S_ISREG(info.st_mode)) return BROKEN("is no regular file");
+    const uint64_t total = (uint64_t)info.st_size;
+    if (total < LENGTH_BYTES)
+        return BROKEN("has %llu bytes: a safetensors file begins with 8 for the length of its header", (unsigned long long)total);
+    if (read_bytes(w, file, length, LENGTH_BYTES, error, size) != 0) return -1;
+    for (int i = LENGTH_BYTES; i-- > 0;) n = n << 8 | length[i];
+    if (n > MAX_HEADER)
+        return BROKEN("its header would have %llu bytes, and 100 MB are the most: is it a safetensors file?", (unsigned long long)n);
+    if (n > total - LENGTH_BYTES)
+        return BROKEN("its header of %llu bytes goes past the end of the file (%llu bytes): cut off, or no safetensors file",
+                      (unsigned long long)n, (unsigned long long)total);
+    *header_bytes = (size_t)n;
+    w->data_bytes = total - LENGTH_BYTES - n;
+    return 0;
+}
+
+static int read_data(jgf_weights *w, int file, char *error, size_t size)
+{
+    w->data = w->data_bytes < SIZE_MAX ? malloc((size_t)w->data_bytes + 1) : NULL;
+    if (!w->data)
+        return refuse(w->path, ENOMEM, error, size, "no memory for its %llu bytes of data", (unsigned long long)w->data_bytes);
+    if (read_bytes(w, file, w->data, (size_t)w->data_bytes, error, size) != 0) return -1;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->entries[i].tensor.type) w->entries[i].tensor.data = w->data + w->entries[i].begin;
+    return 0;
+}
+
+/* Nothing but the header is read of a file that is not what it should be, however large. */
+static int read_file(jgf_weights *w, int file, char *error, size_t size)
+{
+    size_t header_bytes = 0;
+    if (read_lengths(w, file, &header_bytes, error, size) != 0 || read_header(w, file, header_bytes, error, size) != 0) return -1;
+    return read_entries(w, error, size) != 0 ? -1 : read_data(w, file, error, size);
+}
+
+static int open_and_read(jgf_weights *w, char *error, size_t size)
+{
+    const int file = open(w->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* nonblocking: a FIFO has no writer */
+    if (file < 0) return FAILED(errno, "cannot be opened");
+    const int result = read_file(w, file, error, size);
+    const int code = errno;
+    close(file);
+    errno = code;
+    return result;
+}
+
 jgf_weights *jgf_weights_open(const char *path, char *error, size_t error_size)
 {
     jgf_weights *w = calloc(1, sizeof *w);
-    size_t header_bytes = 0;
     if (!path) path = "";
     if (w) w->path = strdup(path);
     if (!w || !w->path) refuse(path, ENOMEM, error, error_size, "no memory");
-    else if (open_and_read(w, &header_bytes, error, error_size) == 0 && parse_header(w, header_bytes, error, error_size) == 0 &&
-             read_header(w, error, error_size) == 0)
-        return w;
+    else if (open_and_read(w, error, error_size) == 0) return w;
     const int code = errno;
     jgf_weights_close(w);
     errno = code;
@@ -284,7 +298,7 @@ void jgf_weights_close(jgf_weights *w)
     if (!w) return;
     cJSON_Delete(w->header);
     free(w->entries);
-    free(w->bytes);
+    free(w->data);
     free(w->path);
     free(w);
 }
