@@ -206,10 +206,10 @@ $(BUILD)/tests/test_tune_%: $(BUILD)/obj/tests/test_tune_%.o $(PREWARM_OBJ) $(BE
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LDLIBS)
 
-# These run the element, or its parts.
-GST_TEST_OBJ := $(filter-out %/plugin.o %/jitgemmfilter.o,$(GST_OBJ))
+# These run the element, or its parts, of which some need no GStreamer.
+GST_TEST_OBJ := $(if $(HAVE_GST),$(filter-out %/plugin.o %/jitgemmfilter.o,$(GST_OBJ)),$(addprefix $(BUILD)/obj/examples/gstreamer/,weights.o color_matrix.o))
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/test_gst_*.c)): CPPFLAGS += $(GST_CFLAGS) $(if $(HAVE_GST),$(patsubst -I%,-isystem %,$(shell pkg-config --cflags gstreamer-check-1.0)))
-$(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(if $(HAVE_GST),$(GST_TEST_OBJ)) $(LIB_OBJ) $(TEST_OBJ) | gst-if-found
+$(BUILD)/tests/test_gst_%: $(BUILD)/obj/tests/test_gst_%.o $(GST_TEST_OBJ) $(LIB_OBJ) $(TEST_OBJ) | gst-if-found
 	@mkdir -p $(@D)
 	@echo "LD   $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(if $(HAVE_GST),$(GST_LIBS) $(shell pkg-config --libs gstreamer-check-1.0)) $(LDLIBS)
@@ -314,7 +314,7 @@ demo-program: $(BUILD)/examples/10_demo $(SWGPU)
 	@:
 
 # NVRTC is not built for the sanitizers: what it does inside is not ours to report.
-TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=6 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
+TEST_ENV := TSAN_OPTIONS='ignore_noninstrumented_modules=1 halt_on_error=1' ASAN_OPTIONS=malloc_context_size=8 JG_TEST_ARCHS='$(JG_TEST_ARCHS)' JG_TEST_BIN_DIR=$(BUILD)/bin JG_TEST_BUILD_DIR=$(BUILD) JG_SHAPES_DIR=tests/shapes JITGEMM_FACTORY='' \
   JITGEMM_HELPER='$(abspath $(KEEPER))' JG_TEST_KEPT='$(abspath $(KEPT))'
 
 GPU_TESTS := $(addprefix $(BUILD)/tests/gpu_,numeric breadth grouped limits rules special math tiles helper)
@@ -414,8 +414,9 @@ factory: tools
 	$(BUILD)/bin/jitgemm-cache stats --cache "$(FACTORY)"
 
 ## install      PREFIX=/usr/local DESTDIR=: libraries, header, tools, compile helper, man pages, pkg-config file, size list, systemd unit and
-##              examples for it, factory.db if made
+##              examples for it, factory.db if made, the GStreamer element if made (to GST_PLUGIN_DIR=PREFIX/lib/gstreamer-1.0)
 D := $(DESTDIR)$(PREFIX)
+GST_PLUGIN_DIR ?= $(PREFIX)/lib/gstreamer-1.0
 install: all
 	install -d "$(D)/lib/pkgconfig" "$(D)/include" "$(D)/bin" "$(D)/share/man/man1" "$(D)/share/jitgemm" "$(D)/lib/systemd/system"
 	install -m 644 $(STATIC) "$(D)/lib/"
@@ -427,6 +428,8 @@ install: all
 	install -d "$(D)/libexec/jitgemm" && install -m 755 $(HELPER) "$(D)/libexec/jitgemm/"
 	install -m 644 $(wildcard tools/*.1) "$(D)/share/man/man1/"
 	install -m 644 tools/sizes-default.txt tools/jitgemm.default $(wildcard tools/*.conf) "$(D)/share/jitgemm/"
+	@if [ -f "$(PLUGIN)" ]; then set -e; echo 'install -m 755 $(PLUGIN) "$(DESTDIR)$(GST_PLUGIN_DIR)/"'; \
+	  install -d "$(DESTDIR)$(GST_PLUGIN_DIR)"; install -m 755 $(PLUGIN) "$(DESTDIR)$(GST_PLUGIN_DIR)/"; fi
 	@if [ -f "$(FACTORY)" ]; then set -e; \
 	  if [ -n "$$(find templates -newer "$(FACTORY)" -name '*.cu*')" ]; then echo "jitgemm: $(FACTORY) is older than the templates; make factory makes it anew"; fi; \
 	  echo 'install -m 644 $(FACTORY) "$(D)/share/jitgemm/factory.db"'; \
@@ -439,6 +442,7 @@ uninstall:
 	rm -f "$(D)/lib/libjitgemm.a" "$(D)/lib/libjitgemm.so" "$(D)/lib/libjitgemm.so.$(SOVERSION)" "$(D)/lib/libjitgemm.so.$(VERSION)" "$(D)/lib/$(notdir $(SWGPU))" \
 	  "$(D)/lib/pkgconfig/jitgemm.pc" "$(D)/include/jitgemm.h" $(patsubst $(BUILD)/bin/%,"$(D)/bin/%",$(TOOLS)) \
 	  $(patsubst tools/%,"$(D)/share/man/man1/%",$(wildcard tools/*.1)) "$(D)/lib/systemd/system/jitgemm-prewarm.service"
+	rm -f "$(DESTDIR)$(GST_PLUGIN_DIR)/$(notdir $(PLUGIN))"
 	rm -rf "$(D)/share/jitgemm" "$(D)/libexec/jitgemm"
 
 ## clean        remove build/

@@ -108,6 +108,32 @@ static void test_install_of_a_factory_file(void **state)
     assert_int_equal(run("rm -r %s/image %s/made.db %s/said", prefix, prefix, prefix), 0);
 }
 
+/* The GStreamer element is installed where it was made, finds the installed library by itself, and goes with the rest. */
+static void test_install_of_the_element(void **state)
+{
+    (void)state;
+    if (SANITIZED) {
+        print_message("SKIP a sanitized library is not what is installed\n");
+        skip();
+    }
+    if (run("test -f %s/gst/libgstjitgemm.so && command -v gst-inspect-1.0 >/dev/null", build) != 0) {
+        print_message("SKIP no GStreamer 1.x\n");
+        skip();
+    }
+    static const char *const folders[] = {"/p/lib/gstreamer-1.0", "/elsewhere"};
+    for (int other = 0; other < 2; other++) {
+        assert_int_equal(run(MAKE "%s%s install >/dev/null", build, prefix, other ? "GST_PLUGIN_DIR=" : "", other ? folders[1] : ""), 0);
+        assert_int_equal(run("test -x %s/image%s/libgstjitgemm.so", prefix, folders[other]), 0);
+        /* Anywhere else the linker has to be told of the library. */
+        assert_int_equal(run("LD_LIBRARY_PATH=%s%s GST_PLUGIN_PATH=%s/image%s GST_REGISTRY=%s/registry gst-inspect-1.0 jitgemmfilter | "
+                             "grep -q MIT/X11 && rm %s/registry", other ? prefix : "", other ? "/image/p/lib" : "", prefix, folders[other],
+                             prefix, prefix), 0);
+        assert_int_equal(run(MAKE "%s%s uninstall >/dev/null", build, prefix, other ? "GST_PLUGIN_DIR=" : "", other ? folders[1] : ""), 0);
+        assert_int_equal(run("test -z \"$(find %s/image -type f -o -type l)\"", prefix), 0);
+    }
+    assert_int_equal(run("rm -r %s/image", prefix), 0);
+}
+
 static void test_only_public_names(void **state)
 {
     (void)state;
@@ -176,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_the_helper_needs_little),
         cmocka_unit_test(test_install_and_pkg_config),
         cmocka_unit_test(test_install_of_a_factory_file),
+        cmocka_unit_test(test_install_of_the_element),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
