@@ -29,6 +29,13 @@ sh tests/run.sh "JITGEMM_DRIVER=libcuda.so.1 $build/tests/test_swgpu_hardware" |
 echo "=== stream capture on the GPU's own driver"
 sh tests/run.sh "JG_TEST_DRIVER=libcuda.so.1 JITGEMM_FACTORY= $build/tests/test_capture" \
     "JG_TEST_DRIVER=libcuda.so.1 JITGEMM_FACTORY= $build/tests/test_capture_kernels" || bad=1
+if [ -x "$build/tests/test_gst_color" ] && [ -f "$build/gst/libgstjitgemm.so" ]; then
+    echo "=== the GStreamer element"
+    export JG_TEST_BUILD_DIR="$build" JG_TEST_GST_DEVICE=cuda
+    sh tests/run.sh "$build/tests/test_gst_color" "$build/tests/test_gst_embed" "$build/tests/test_gst_stream" || bad=1
+else
+    echo "SKIP the GStreamer element: it was not built"
+fi
 if [ -n "${DEMO:-}" ]; then
     for round in first second; do
         echo "=== demo, $round process"

@@ -63,6 +63,7 @@ const char *__lsan_default_suppressions(void)
 
 static char folder[PATH_MAX];  /* a scratch folder for the program's run */
 static const char *no_kernels; /* why nothing runs on the software GPU, or null */
+static const char *gpu_of_tests; /* the element's device where tests say device=swgpu: tests/gpu.sh has cuda; null: swgpu */
 
 /* ---- before and after ---- */
 
@@ -91,11 +92,12 @@ static inline int gst_fixture_begin(void **state)
 {
     (void)state;
     static char reason[512];
-    const jg_options options = {.driver_path = "swgpu", .device = JG_DEVICE_CUDA, .resident = JG_RESIDENT_NONE};
+    const jg_options options = {.driver_path = gpu_of_tests ? NULL : "swgpu", .device = JG_DEVICE_CUDA, .resident = JG_RESIDENT_NONE};
     const jg_problem tiny = {.m = 1, .n = 1, .k = 1};
     jg_context *context;
     scratch_make(folder);
     find_plugin();
+    gpu_of_tests = getenv("JG_TEST_GST_DEVICE");
     alarm(600); /* a pipeline that stands still, or plays on after a test has failed, ends as a failure */
     gst_init(NULL, NULL);
     g_log_set_always_fatal((GLogLevelFlags)(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL)); /* what GLib complains of is a bug */
@@ -166,6 +168,12 @@ static inline GstElement *make_filter(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text + strlen(text), sizeof text - strlen(text), format, arguments);
     va_end(arguments);
+    char *device = strstr(text, "device=swgpu");
+    if (device && gpu_of_tests) {
+        char rest[sizeof text];
+        strcpy(rest, device + strlen("device=swgpu"));
+        snprintf(device, sizeof text - (size_t)(device - text), "device=%s%s", gpu_of_tests, rest);
+    }
     GstElement *element = gst_parse_launch(text, &error);
     if (!element || error) fail_msg("%s: %s", text, error ? error->message : "no element");
     return gst_object_ref_sink(element);

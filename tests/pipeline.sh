@@ -10,7 +10,8 @@ OUT=${OUT:-$BUILD/pipeline}
 every=4
 [ "${QUICK:-0}" = 1 ] && every=0.5
 mkdir -p "$OUT" || exit 1
-set -- --fresh --policy all --check --fps 60 --every "$every" --json="$OUT/pipeline.json" --csv "$OUT/pipeline.csv" --plot "$OUT/pipeline.svg"
+set -- --fresh --policy all --check --fps 60 --every "$every" --json="$OUT/pipeline.json" --csv "$OUT/pipeline.csv" \
+    --plot "$OUT/pipeline.svg"
 [ -n "${SMS:-}" ] && set -- "$@" --sms "$SMS"
 [ -n "${CLIP:-}" ] && set -- "$@" "$CLIP"
 echo "== 20_video_pipeline $*"

@@ -17,6 +17,7 @@
 
 #define FORMATS "{ RGB, BGR, RGBx, BGRx, RGBA, BGRA }"
 #define ERROR_TEXT 1024 /* bytes */
+#define STD_MIN 1e-4    /* of full scale, a 40th of a level */
 
 GST_DEBUG_CATEGORY_STATIC(jgf_debug);
 #define GST_CAT_DEFAULT jgf_debug
@@ -92,9 +93,9 @@ static gboolean read_normalisation(GstJitgemmFilter *self, double mean[3], doubl
     for (int i = 0; i < 2; i++) {
         const char *set = i ? self->active.std : self->active.mean, *text = set ? set : "0.5 0.5 0.5";
         double *values = i ? std : mean;
-        if (jgf_parse_triple(text, values) && (i == 0 || (values[0] > 0 && values[1] > 0 && values[2] > 0))) continue;
+        if (jgf_parse_triple(text, values) && (i == 0 || (values[0] >= STD_MIN && values[1] >= STD_MIN && values[2] >= STD_MIN))) continue;
         g_snprintf(error, ERROR_TEXT, "property %s is \"%s\"; it has to be three numbers%s, for red, green and blue", i ? "std" : "mean",
-                   text, i ? " above 0" : "");
+                   text, i ? " from 0.0001 on" : "");
         return FALSE;
     }
     return TRUE;

@@ -70,7 +70,8 @@ static const text_property texts[] = {
      " While playing it changes with the next frame",
      GST_PARAM_MUTABLE_PLAYING, G_STRUCT_OFFSET(jgf_settings, mean)},
     {JGF_PROPERTY_STD, "std", "Standard deviation",
-     "embed: standard deviation of red, green and blue, 3 numbers above 0. null: 0.5 each. While playing it changes with the next frame",
+     "embed: standard deviation of red, green and blue, 3 numbers, 0.0001 or more. null: 0.5 each. "
+     "While playing it changes with the next frame",
      GST_PARAM_MUTABLE_PLAYING, G_STRUCT_OFFSET(jgf_settings, std)},
     {JGF_PROPERTY_CACHE, "cache", "Cache",
      "Path of the kernel cache file. null: $JITGEMM_CACHE, else ~/.cache/jitgemm/kernels.db; empty: keep kernels in memory only",
