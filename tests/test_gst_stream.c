@@ -59,6 +59,32 @@ static void test_sizes_change(void **state)
     change_sizes("swgpu", 3);
 }
 
+/* Frames as cameras give them, on a GPU: reports what they take, from the plugin's own stats. */
+static void test_large_frames(void **state)
+{
+    (void)state;
+    static const struct { int width, height; } large[] = {{1920, 1080}, {1904, 1072}, {1281, 721}, {640, 480}, {1921, 1079}};
+    const jgf_color color = parse_color(SEPIA);
+    if (!gpu_of_tests) {
+        print_message("SKIP large frames: no GPU is named (JG_TEST_GST_DEVICE)\n");
+        skip();
+    }
+    for (int format = 0; format < FIXTURE_FORMATS; format += 2) {
+        GstHarness *harness = make_harness(make_filter("device=swgpu matrix=\"" SEPIA "\""));
+        for (uint32_t n = 0; n < 100; n++) {
+            const frame_shape shape = {&fixture_formats[format], large[n / 20].width, large[n / 20].height, 0};
+            if (n % 20 == 0) gst_harness_set_src_caps(harness, shape_caps(&shape));
+            pass_frame(harness, &shape, &color, n);
+        }
+        assert_int_equal(read_stat(harness->element, "waits"), 0);
+        print_message("# %s: a frame takes %u us in the mean, %u at most, the first of a size %u at most\n", fixture_formats[format].name,
+                      (unsigned)read_stat(harness->element, "frame-time-mean-us"),
+                      (unsigned)read_stat(harness->element, "frame-time-max-us"),
+                      (unsigned)read_stat(harness->element, "first-sight-max-us"));
+        gst_harness_teardown(harness);
+    }
+}
+
 /* The same by a source that negotiates, with buffer pools: the caps are changed while it plays, from its own thread. */
 typedef struct watched {
     GstElement *filter; /* of caps */
@@ -423,6 +449,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_change),
+        cmocka_unit_test(test_large_frames),
         cmocka_unit_test(test_sizes_change_in_a_pipeline),
         cmocka_unit_test(test_wait_waits),
         cmocka_unit_test(test_kernels_go_over),
