@@ -153,7 +153,7 @@ static void put_legend(FILE *out, const run_record *runs, int count)
         const run_summary s = run_summarise(&runs[i], -1);
         if (s.frames == 0) continue;
         put_line(out, series_class(i), LEFT, y, LEFT + 26, y);
-        fprintf(out, "<text x=\"%d\" y=\"%d\">%s: p50 %.3g, p99 %.3g, max %.3g ms; %lld dropped%s</text>\n", LEFT + 34, y + 4,
+        fprintf(out, "<text x=\"%d\" y=\"%d\">%s: p50 %.4g, p99 %.4g, max %.4g ms; %lld dropped%s</text>\n", LEFT + 34, y + 4,
                 runs[i].policy, s.p50_ms, s.p99_ms, s.max_ms, (long long)s.dropped, s.dropped ? " (bars at the top)" : "");
         y += 17;
     }
