@@ -338,7 +338,8 @@ test: deps
 
 ## test-gpu     the numeric tests on this machine's GPU, compared with the software GPU
 test-gpu: deps
-	@$(MAKE) --no-print-directory all $(GPU_TESTS) $(BUILD)/tests/test_swgpu_hardware $(BUILD)/tests/test_capture $(BUILD)/tests/test_capture_kernels
+	@$(MAKE) --no-print-directory all $(GPU_TESTS) $(BUILD)/tests/test_swgpu_hardware $(BUILD)/tests/test_capture $(BUILD)/tests/test_capture_kernels \
+	  gst-if-found $(if $(HAVE_GST),$(addprefix $(BUILD)/tests/test_gst_,color embed stream))
 	@BUILD=$(BUILD) sh tests/gpu.sh
 
 ## bundle       collect in build/bundle/lib the shared libraries that build/ needs, for a device without packages

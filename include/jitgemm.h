@@ -517,7 +517,7 @@ typedef struct jg_group_item {
 JG_API jg_status jg_gemm_grouped(jg_context *context, const jg_problem *common, const jg_operands *shared,
                                  const jg_group_item *items, size_t count);
 
-/* Where jg_alloc takes memory from. On the cpu device both are host memory. */
+/* Where jg_alloc takes memory from. Host memory is pageable. On the cpu device both are host memory. */
 typedef enum jg_memory { JG_DEVICE_MEMORY = 0, JG_HOST_MEMORY = 1 } jg_memory;
 
 /* Allocates `bytes` bytes, aligned to 256. bytes = 0 gives a null pointer and JG_OK. The caller
