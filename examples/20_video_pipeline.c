@@ -458,6 +458,7 @@ int main(int argc, char **argv)
     if (status >= 0) return status;
     const int prints = !args.json || strcmp(args.json, "-") != 0;
     catch_signals();
+    runs_try_files(&args);
     p.args = &args;
     open_source(&p);
     gpu_open(&p.gpu, args.sms);

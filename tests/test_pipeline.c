@@ -387,6 +387,9 @@ static void wrong_command_lines(void **state)
         if (status != rows[i].status || !strstr(err, rows[i].error))
             fail_msg("%s: status %d, not %d\n%s%s", rows[i].arguments, status, rows[i].status, out, err);
     }
+    /* Before any frame is run. */
+    assert_int_equal(run(CPU, "--pattern 64x48 --frames 1 --json=./none/a.json"), 1);
+    assert_string_equal(out, "");
     assert_run(0, CPU, "--help");
     assert_has(out, "Usage: 20_video_pipeline");
 }

@@ -109,9 +109,9 @@ void runs_write_json(FILE *out, const run_setting *setting, const run_record *ru
 
 /* ---- files ---- */
 
-static FILE *open_file(const char *path)
+static FILE *open_file(const char *path, const char *mode)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, mode);
     if (!file) fail("%s: cannot be written", path);
     return file;
 }
@@ -122,20 +122,29 @@ static void close_file(FILE *file, const char *path)
     if ((file == stdout ? fflush(file) : fclose(file)) != 0 || is_lost) fail("%s: it was not written whole", path);
 }
 
+void runs_try_files(const arguments *args)
+{
+    const char *const paths[] = {args->csv, args->json, args->plot};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        FILE *file = paths[i] ? open_file(paths[i], "a") : NULL; /* what it holds stays until the new is there */
+        if (file && file != stdout) fclose(file);
+    }
+}
+
 void runs_write_files(const arguments *args, const run_setting *setting, const run_record *runs, int count)
 {
     if (args->csv) {
-        FILE *file = open_file(args->csv);
+        FILE *file = open_file(args->csv, "w");
         runs_write_csv(file, runs, count);
         close_file(file, args->csv);
     }
     if (args->json) {
-        FILE *file = open_file(args->json);
+        FILE *file = open_file(args->json, "w");
         runs_write_json(file, setting, runs, count);
         close_file(file, args->json);
     }
     if (args->plot) {
-        FILE *file = open_file(args->plot);
+        FILE *file = open_file(args->plot, "w");
         plot_write(file, setting, runs, count);
         close_file(file, args->plot);
     }

@@ -19,6 +19,9 @@ void runs_write_csv(FILE *out, const run_record *runs, int count);
 
 void runs_write_json(FILE *out, const run_setting *setting, const run_record *runs, int count);
 
+/* Tries whether these can be written, before the runs. One that cannot ends the program. */
+void runs_try_files(const arguments *args);
+
 /* Writes the files that the command line asks for. One that cannot be written ends the program. */
 void runs_write_files(const arguments *args, const run_setting *setting, const run_record *runs, int count);
 
