@@ -247,7 +247,7 @@ static void a_stop_keeps_what_is_finished(void **state)
     assert_int_equal(r.count, 1);
     assert_int_equal(r.total, 3);
     assert_int_equal(result.compiled, 1);
-    assert_true(r.ms > 1);
+    assert_true(r.ms > 0);
     jg_stats s = fixture_stats(c);
     assert_int_equal(s.disk_entries, 1);
     assert_int_equal(s.compiles, 1);
