@@ -37,7 +37,7 @@ static void a_kernel_is_compiled_once_and_then_found(void **state)
     assert_int_equal(s.compiles, 1);
     assert_int_equal(s.disk_misses, 1);
     assert_int_equal(s.disk_entries, 1);
-    assert_true(s.compile_ms > 1 && s.disk_bytes > 1000 && s.kernel_bytes > 500);
+    assert_true(s.compile_ms > 0 && s.disk_bytes > 1000 && s.kernel_bytes > 500);
     assert_status(fixture_gemm(first, &p, 2, 1), JG_OK);
     s = fixture_stats(first);
     assert_int_equal(s.compiles, 1);
