@@ -30,7 +30,7 @@ static inline JgTensorMeta *gst_buffer_get_jg_tensor_meta(GstBuffer *buffer)
     return api ? (JgTensorMeta *)gst_buffer_get_meta(buffer, api) : NULL;
 }
 
-/* Adds one to a writable buffer; takes a reference to data; type must be a static string. For the element, and for tests. */
+/* Adds one to a writable buffer; takes a reference to data, and a copy of type that stays. For the element, and for tests. */
 JgTensorMeta *gst_buffer_add_jg_tensor_meta(GstBuffer *buffer, gint rows, gint columns, gint channels, const gchar *type, GBytes *data,
                                             guint64 frame);
 
