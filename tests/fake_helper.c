@@ -90,7 +90,8 @@ static void compile(const char *name)
     answer(&r, "", code, ptx);
 }
 
-/* What this process got from its host: open files, signals, priority, and one variable. */
+/* What this process got from its host: open files, signals, priority, and one variable. SigQ is left out: it counts what is queued for
+ * all processes of the user. */
 static void tell_state(void)
 {
     static char text[8192];
@@ -101,7 +102,7 @@ static void tell_state(void)
         if (fstat(fd, &info) == 0) length += snprintf(text + length, sizeof text - (size_t)length, "fd %d\n", fd);
     FILE *status = fopen("/proc/self/status", "r");
     while (status && fgets(line, sizeof line, status))
-        if (strncmp(line, "Sig", 3) == 0) length += snprintf(text + length, sizeof text - (size_t)length, "%s", line);
+        if (strncmp(line, "Sig", 3) == 0 && line[3] != 'Q') length += snprintf(text + length, sizeof text - (size_t)length, "%s", line);
     const char *mark = getenv("FAKE_HELPER_MARK");
     snprintf(text + length, sizeof text - (size_t)length, "nice %d\nmark %s\n", getpriority(PRIO_PROCESS, 0), mark ? mark : "");
     answer(&(wire_reply){.status = JG_OK}, "", NULL, text);
