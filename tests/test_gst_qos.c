@@ -243,7 +243,7 @@ static void test_stats_are_complete(void **state)
         if (!gst_structure_has_field_typed(stats, counts[i], G_TYPE_UINT64)) fail_msg("no \"%s\" among the stats", counts[i]);
     assert_true(gst_structure_get_double(stats, "color-worst-error", &error));
     assert_true(error == fmax(integers.worst[0], fmax(integers.worst[1], integers.worst[2])));
-    assert_non_null(gst_structure_get_string(stats, "device"));
+    assert_string_equal(gst_structure_get_string(stats, "device"), "cpu");
     gst_structure_free(stats);
     const guint64 last = read_stat(harness->element, "frame-time-last-us"), most = read_stat(harness->element, "frame-time-max-us");
     assert_true(last <= most && read_stat(harness->element, "frame-time-mean-us") <= most);
@@ -252,6 +252,29 @@ static void test_stats_are_complete(void **state)
     assert_int_equal(read_stat(harness->element, "renegotiations"), 0);
     gst_harness_teardown(harness);
     gst_object_unref(bus);
+}
+
+static void assert_device(GstElement *filter, const char *expected)
+{
+    GstStructure *stats = read_stats(filter);
+    assert_string_equal(gst_structure_get_string(stats, "device"), expected);
+    gst_structure_free(stats);
+}
+
+/* Before the first start there is none; after a stop it is still told. */
+static void test_the_device_is_that_of_the_last_start(void **state)
+{
+    (void)state;
+    GstElement *filter = gst_element_factory_make("jitgemmfilter", NULL);
+    assert_non_null(filter);
+    gst_object_ref_sink(filter);
+    gst_util_set_object_arg(G_OBJECT(filter), "device", "cpu");
+    assert_device(filter, "none");
+    assert_int_equal(gst_element_set_state(filter, GST_STATE_PAUSED), GST_STATE_CHANGE_SUCCESS);
+    assert_device(filter, "cpu");
+    gst_element_set_state(filter, GST_STATE_NULL);
+    assert_device(filter, "cpu");
+    gst_object_unref(filter);
 }
 
 /* Asked for from other threads at any time, also while it starts and stops; matrices change meanwhile. */
@@ -314,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_latency_of_a_live_source),
         cmocka_unit_test(test_latency_of_pipelines),
         cmocka_unit_test(test_stats_are_complete),
+        cmocka_unit_test(test_the_device_is_that_of_the_last_start),
         cmocka_unit_test(test_asked_at_any_time),
     };
     return cmocka_run_group_tests(tests, gst_fixture_begin, gst_fixture_end);

@@ -496,6 +496,7 @@ static void gst_jitgemm_filter_init(GstJitgemmFilter *self)
     jgf_prewarm_init(&self->prewarm);
     pthread_mutex_init(&self->lock, NULL);
     pthread_mutex_init(&self->stats_lock, NULL);
+    g_strlcpy(self->last_stats.place, "none", sizeof self->last_stats.place);
 }
 
 static void gst_jitgemm_filter_class_init(GstJitgemmFilterClass *class)

@@ -118,7 +118,8 @@ void jgf_settings_install(GObjectClass *class)
         g_param_spec_boxed("stats", "Statistics",
             "A structure \"jitgemmfilter-stats\" with counts since the start: frames, dropped, renegotiations, launches-own, "
             "launches-generic, waits, swaps, compiles, frame-time-last-us, frame-time-mean-us, frame-time-max-us, first-sight-max-us "
-            "(of the frame that followed a change of size), color-worst-error (levels), latency-us, device",
+            "(of the frame that followed a change of size), color-worst-error (levels), latency-us, "
+            "device (\"none\" before the first start)",
             GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
 }
 
