@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scratch.h"
+#include "scratch_fixture.h"
 #include "tools/bench_baseline.h"
 
-static char folder[4096], why[1024];
+static char why[1024];
 
 #define HEADING                                                                                              \
     "{\"format\": \"jitgemm-bench result\", \"format_version\": 1, \"version\": \"0.1.0\", \"commands\": [\"layers\"], "
@@ -287,20 +287,6 @@ static void keeps_the_old_file(void **state)
     cJSON_Delete(b);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,5 +298,5 @@ int main(void)
         cmocka_unit_test(refuses_what_is_cut_off),
         cmocka_unit_test(keeps_the_old_file),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -2,6 +2,7 @@
  * states of the exact matrix. Needs no GStreamer. */
 #include "examples/gstreamer/color_matrix.h"
 #include "safetensors.h"
+#include "scratch_fixture.h"
 
 #include <limits.h>
 #include <locale.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 
 #include <cmocka.h>
-
-static char folder[PATH_MAX];
 
 static const jgf_color identity = {{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
 static const jgf_color inverse = {{{-1, 0, 0, 255}, {0, -1, 0, 255}, {0, 0, -1, 255}}};
@@ -283,20 +282,6 @@ static void test_reads_files(void **state)
     assert_file_refused(square, numbers, 36, "tensor \"any\": number 8 is infinite");
     numbers[7] = 2e6f;
     assert_file_refused(square, numbers, 36, "tensor \"any\": number 8, 2e+06, is beyond");
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #include "examples/gstreamer/weights.h"
 #include "half.h"
 #include "safetensors.h"
+#include "scratch_fixture.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,8 +15,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static char folder[PATH_MAX];
 
 /* Three usable tensors, one that is not, one that is empty; names and order as no writer would choose them. */
 static const char header[] =
@@ -371,20 +370,6 @@ static void test_16_bit_floats(void **state)
     assert_int_equal(jgf_bfloat(1e300), 0x7f80);
     assert_int_equal(jgf_half(5e-324), 0);
     assert_int_equal(jgf_half((double)NAN) & 0x7e00, 0x7e00);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)

@@ -3,14 +3,13 @@
 
 #include "helper_fixture.h"
 #include "helper_process.h"
+#include "scratch_fixture.h"
 #include "status.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-
-static char folder[4096];
 
 /* One compile. */
 typedef struct attempt {
@@ -448,20 +447,6 @@ static void many_at_once(void **state)
     assert_no_children();
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,5 +468,5 @@ int main(void)
         cmocka_unit_test(standard_files_may_be_closed),
         cmocka_unit_test(many_at_once),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,7 +1,7 @@
 /* Parts of the video pipeline by themselves: what its source reads out of Y4M and raw files, and refuses; f16 by its bits. */
 #include "examples/pipeline/f16.h"
 #include "examples/pipeline/source.h"
-#include "scratch.h"
+#include "scratch_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,6 @@
 enum { WIDTH = 8, HEIGHT = 4, PIXELS = WIDTH * HEIGHT, BYTES = PIXELS / 2 * 3, FRAMES = 5 };
 #define PLENTY ((int64_t)1 << 20)
 
-static char folder[4096];
 static source s;
 
 /* ---- clips ---- */
@@ -282,20 +281,6 @@ static void f16_by_its_bits(void **state)
     assert_true(f16_half_unit(1) == 0x1p-11 && f16_half_unit(1.999) == 0x1p-11 && f16_half_unit(0x1p-20) == 0x1p-25);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,5 +296,5 @@ int main(void)
         cmocka_unit_test(damaged_frames),
         cmocka_unit_test(f16_by_its_bits),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/scratch.h"
+#include "tests/scratch_fixture.h"
 #include "tools/sizelist.h"
 
 static const jg_problem defaults[2] = {{.type_a = JG_F32, .type_b = JG_F32, .type_c = JG_F32},
                                        {.type_a = JG_F16, .type_b = JG_F16, .type_c = JG_F16}};
 
-static char folder[4096], long_line[SIZELIST_LINE_MAX + 8];
+static char long_line[SIZELIST_LINE_MAX + 8];
 
 /* Each text, how many problems it gives, and what follows "NAME:" in the error; null if there is none. */
 static const struct {
@@ -71,20 +71,6 @@ static void texts_are_added_to_what_is_there(void **state)
     assert_int_equal(list.items[2].m, 66);
     assert_memory_equal(list.error, "third:2: ", 9);
     sizelist_free(&list);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
 }
 
 int main(void)
