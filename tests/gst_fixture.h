@@ -222,6 +222,19 @@ static inline GstMessage *wait_message(GstBus *bus, GstMessageType types)
     return message;
 }
 
+/* Plays a pipeline to its end. */
+static inline void play_to_end(GstElement *pipeline)
+{
+    GError *error = NULL;
+    GstBus *bus = gst_element_get_bus(pipeline);
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    GstMessage *message = wait_message(bus, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+    if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) gst_message_parse_error(message, &error, NULL);
+    if (error) fail_msg("%s", error->message);
+    gst_message_unref(message);
+    gst_object_unref(bus);
+}
+
 /* How many messages of these types wait; takes all messages off the bus. */
 static inline int count_messages(GstBus *bus, GstMessageType types)
 {

@@ -149,12 +149,7 @@ static void check_pattern(const char *pattern)
         seen_count[side] = 0;
         pthread_mutex_unlock(&seen_lock);
     }
-    gst_element_set_state(pipeline, GST_STATE_PLAYING);
-    GstBus *bus = gst_element_get_bus(pipeline);
-    GstMessage *message = wait_message(bus, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
-    assert_int_equal(GST_MESSAGE_TYPE(message), GST_MESSAGE_EOS);
-    gst_message_unref(message);
-    gst_object_unref(bus);
+    play_to_end(pipeline);
     gst_element_set_state(pipeline, GST_STATE_NULL);
     gst_object_unref(pipeline);
     pthread_mutex_lock(&seen_lock);

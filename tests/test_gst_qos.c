@@ -205,12 +205,7 @@ static void test_latency_of_pipelines(void **state)
         GstElement *pipeline = gst_parse_launch(text, &error);
         if (error) fail_msg("%s", error->message);
         GstElement *filter = gst_bin_get_by_name(GST_BIN(pipeline), "filter");
-        gst_element_set_state(pipeline, GST_STATE_PLAYING);
-        GstBus *bus = gst_element_get_bus(pipeline);
-        GstMessage *message = wait_message(bus, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
-        assert_int_equal(GST_MESSAGE_TYPE(message), GST_MESSAGE_EOS);
-        gst_message_unref(message);
-        gst_object_unref(bus);
+        play_to_end(pipeline);
         const GstClockTime own = latency_at(pipeline, "filter", &after) - latency_at(pipeline, "source", &before);
         assert_int_equal(before, live);
         assert_int_equal(after, live);
