@@ -20,7 +20,7 @@ void jgf_counts_reset(jgf_counts *counts);
 /* Adds a frame. Returns TRUE if the latency grew by it. */
 gboolean jgf_counts_frame(jgf_counts *counts, guint64 us, gboolean is_first_of_size);
 
-/* The structure "jitgemmfilter-stats", the caller's. `stats`: the library's (zero: none yet). */
+/* The structure "jitgemmfilter-stats", the caller's. `stats`: the library's; before it has any, zero but for place, "none". */
 GstStructure *jgf_counts_structure(const jgf_counts *counts, const jg_stats *stats);
 
 #endif
