@@ -5,6 +5,7 @@
 
 #ifdef JG_HAVE_GST
 
+#include "examples/float16.h"
 #include "examples/gstreamer/tensor_meta.h"
 
 /* Weights of D channels for patches of P x P, as floats in a file. */
@@ -209,7 +210,7 @@ static void test_types_of_files(void **state)
     for (int bfloat = 0; bfloat < 2; bfloat++) {
         uint16_t halves[2 * 48];
         for (int i = 0; i < 96; i++) {
-            halves[i] = bfloat ? jgf_bfloat((double)n.weights[i]) : jgf_half((double)n.weights[i]);
+            halves[i] = bfloat ? bf16_bits((double)n.weights[i]) : f16_bits((double)n.weights[i]);
             n.weights[i] = (float)value_of(&types[bfloat], halves, (size_t)i);
         }
         char header[128];

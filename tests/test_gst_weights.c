@@ -343,33 +343,14 @@ static void test_survives_damage(void **state)
 static void test_16_bit_floats(void **state)
 {
     (void)state;
-    static const struct { jg_type type; float (*known)(uint16_t); uint16_t (*narrow)(double); } kinds[] = {
-        {JG_F16, half_f16_to_f32, jgf_half}, {JG_BF16, half_bf16_to_f32, jgf_bfloat}};
+    static const struct { jg_type type; float (*known)(uint16_t); } kinds[] = {{JG_F16, half_f16_to_f32}, {JG_BF16, half_bf16_to_f32}};
     for (uint32_t bits = 0; bits < 0x20000; bits++) {
         const uint16_t half = (uint16_t)bits;
         const int kind = bits >> 16 != 0;
         const jgf_tensor tensor = {.type = kinds[kind].type, .dims = 1, .shape = {1}, .data = &half};
         const double value = jgf_tensor_value(&tensor, 0), known = (double)kinds[kind].known(half);
         assert_true(isnan(known) ? isnan(value) : value == known && !signbit(value) == !signbit(known));
-        if (!isnan(value)) assert_int_equal(kinds[kind].narrow(value), half);
     }
-    /* All kinds of float32, which the library's own conversion rounds. */
-    for (uint32_t bits = 0; bits < 0xffffff00u; bits += 65521) {
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        if (isnan(value)) continue;
-        assert_int_equal(jgf_half((double)value), half_f32_to_f16(value));
-        assert_int_equal(jgf_bfloat((double)value), half_f32_to_bf16(value));
-    }
-    /* Rounded once: by way of float32 these would become ties, which go to the even neighbour below. */
-    assert_int_equal(jgf_half(1 + 0x1p-11 + 0x1p-40), 0x3c01);
-    assert_int_equal(jgf_bfloat(1 + 0x1p-8 + 0x1p-40), 0x3f81);
-    assert_int_equal(jgf_half(65519.999), 0x7bff);
-    assert_int_equal(jgf_half(65520), 0x7c00);
-    assert_int_equal(jgf_half(-1e300), 0xfc00);
-    assert_int_equal(jgf_bfloat(1e300), 0x7f80);
-    assert_int_equal(jgf_half(5e-324), 0);
-    assert_int_equal(jgf_half((double)NAN) & 0x7e00, 0x7e00);
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)

@@ -1,11 +1,11 @@
-/* Parts of the video pipeline by themselves: what its source reads out of Y4M and raw files, and refuses; f16 by its bits. */
-#include "examples/pipeline/f16.h"
+/* Parts of the video pipeline by themselves: what its source reads out of Y4M and raw files, and refuses. */
 #include "examples/pipeline/source.h"
 #include "scratch_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 enum { WIDTH = 8, HEIGHT = 4, PIXELS = WIDTH * HEIGHT, BYTES = PIXELS / 2 * 3, FRAMES = 5 };
@@ -256,31 +256,6 @@ static void damaged_frames(void **state)
     }
 }
 
-/* ---- f16 ---- */
-
-static void f16_by_its_bits(void **state)
-{
-    (void)state;
-    static const struct { double value; uint16_t bits; } rows[] = {
-        {0, 0}, {-0.0, 0x8000}, {1, 0x3c00}, {-2, 0xc000}, {65504, 0x7bff}, {0x1p-14, 0x0400}, {0x1p-24, 0x0001},
-        {0x1p-25, 0x0000}, {0x1.8p-24, 0x0002}, {0x1.ffp-15, 0x03fe}, {1 + 0x1p-11, 0x3c00}, {1 + 0x1.8p-10, 0x3c02},
-        {1 + 0x1.1p-11, 0x3c01}, {2047.5, 0x6800}, {1.0 / 3, 0x3555}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (f16_bits(rows[i].value) != rows[i].bits)
-            fail_msg("%a becomes %#x, not %#x", rows[i].value, f16_bits(rows[i].value), rows[i].bits);
-    double before = -1;
-    for (unsigned bits = 0; bits < 0x7c00; bits++) {
-        const double value = f16_value((uint16_t)bits);
-        assert_true(value > before);
-        before = value;
-        assert_int_equal(f16_bits(value), bits);
-        assert_int_equal(f16_bits(-value), bits | 0x8000);
-        assert_true(f16_value((uint16_t)(bits | 0x8000)) == -value);
-    }
-    assert_true(isinf(f16_value(0x7c00)) && isnan(f16_value(0x7e00)));
-    assert_true(f16_half_unit(1) == 0x1p-11 && f16_half_unit(1.999) == 0x1p-11 && f16_half_unit(0x1p-20) == 0x1p-25);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,7 +269,6 @@ int main(void)
         cmocka_unit_test(missing_files),
         cmocka_unit_test(cut_off_frames),
         cmocka_unit_test(damaged_frames),
-        cmocka_unit_test(f16_by_its_bits),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

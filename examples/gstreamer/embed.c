@@ -1,6 +1,8 @@
 /* Embed mode: see embed.h. */
 #include "embed.h"
 
+#include "../float16.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +50,7 @@ static int find_bias(const jgf_weights *weights, const jgf_tensor *weight, jgf_t
 static void store(void *values, jg_type type, int64_t index, double value)
 {
     if (type == JG_F32) ((float *)values)[index] = (float)value;
-    else ((uint16_t *)values)[index] = type == JG_F16 ? jgf_half(value) : jgf_bfloat(value);
+    else ((uint16_t *)values)[index] = type == JG_F16 ? f16_bits(value) : bf16_bits(value);
 }
 
 /* From [D][colour][y][x] to [y][x][colour][D]; what pads a row is zero. Null if memory is exhausted. */

@@ -1,6 +1,8 @@
 /* Reads a safetensors file: see weights.h. */
 #include "weights.h"
 
+#include "../float16.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -367,30 +369,6 @@ int64_t jgf_tensor_elements(const jgf_tensor *tensor)
     return elements;
 }
 
-/* ---- numbers ---- */
-
-/* A float of so many bits of fraction, whose least normal exponent is `least`, from its bits. */
-static double widen(uint16_t bits, int fraction, int least)
-{
-    const int exponent = (bits & 0x7fff) >> fraction, top = 0x7fff >> fraction, count = bits & ((1 << fraction) - 1);
-    double value;
-    if (exponent == top) value = count ? NAN : INFINITY;
-    else value = ldexp(exponent ? count + (1 << fraction) : count, (exponent ? exponent - 1 : 0) + least - fraction);
-    return bits & 0x8000 ? -value : value;
-}
-
-/* The reverse. Counted in units in the last place a carry goes by itself into the exponent, up to infinity. */
-static uint16_t narrow(double value, int fraction, int least)
-{
-    const int sign = signbit(value) ? 0x8000 : 0, infinity = (0x7fff >> fraction) << fraction;
-    const double magnitude = fabs(value);
-    if (isnan(value)) return (uint16_t)(sign | infinity | 1 << (fraction - 1));
-    if (magnitude >= ldexp(1, 2 - least)) return (uint16_t)(sign | infinity);
-    const int exponent = magnitude > 0 && ilogb(magnitude) > least ? ilogb(magnitude) : least;
-    const int bits = (int)rint(ldexp(magnitude, fraction - exponent)) + ((exponent - least) << fraction);
-    return (uint16_t)(sign | bits);
-}
-
 double jgf_tensor_value(const jgf_tensor *tensor, int64_t index)
 {
     const unsigned char *at = tensor->data;
@@ -403,15 +381,5 @@ double jgf_tensor_value(const jgf_tensor *tensor, int64_t index)
     }
     at += 2 * index;
     const uint16_t bits = (uint16_t)(at[0] | at[1] << 8);
-    return tensor->type == JG_F16 ? widen(bits, 10, -14) : widen(bits, 7, -126);
-}
-
-uint16_t jgf_half(double value)
-{
-    return narrow(value, 10, -14);
-}
-
-uint16_t jgf_bfloat(double value)
-{
-    return narrow(value, 7, -126);
+    return tensor->type == JG_F16 ? f16_value(bits) : bf16_value(bits);
 }

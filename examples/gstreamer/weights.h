@@ -56,9 +56,4 @@ int64_t jgf_tensor_elements(const jgf_tensor *tensor);
 /* Element `index` (row-major, from 0 to elements - 1, which is not checked), widened exactly. */
 double jgf_tensor_value(const jgf_tensor *tensor, int64_t index);
 
-/* The nearest f16 or bf16, ties to even, as bits: denormals are kept, too large is infinity, NaN a quiet NaN. Rounded once, from
- * double. */
-uint16_t jgf_half(double value);
-uint16_t jgf_bfloat(double value);
-
 #endif

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "common.h"
-#include "f16.h"
+#include "../float16.h"
 
 #include <string.h>
 

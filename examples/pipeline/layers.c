@@ -2,7 +2,7 @@
 #include "layers.h"
 
 #include "common.h"
-#include "f16.h"
+#include "../float16.h"
 
 #include <math.h>
 #include <stdlib.h>
