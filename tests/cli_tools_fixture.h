@@ -3,7 +3,7 @@
 #ifndef JG_TESTS_CLI_TOOLS_FIXTURE_H
 #define JG_TESTS_CLI_TOOLS_FIXTURE_H
 
-#include "scratch.h"
+#include "scratch_fixture.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -21,7 +21,6 @@
 
 #define TOOLS_TEXT_MAX 65536
 
-static char folder[PATH_MAX];                         /* the scratch folder */
 static char out[TOOLS_TEXT_MAX], err[TOOLS_TEXT_MAX]; /* what the last run wrote */
 static const char *no_nvrtc;                          /* why nothing can be compiled, or null */
 
@@ -123,20 +122,6 @@ static inline int find_tools(void)
         snprintf(reason, sizeof reason, "no NVRTC: %.400s", err);
         no_nvrtc = reason;
     }
-    scratch_remove(folder);
-    return 0;
-}
-
-static inline int make_folder(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-    (void)state;
     scratch_remove(folder);
     return 0;
 }

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scratch.h"
+#include "scratch_fixture.h"
 
-static char folder[4096], out[65536];
+static char out[65536];
 static int saved_stdout;
 
 /* Standard output goes to a file until take_output. */
@@ -72,20 +72,6 @@ static inline int commas_of(const char *line)
         commas += *at == ',' && !quoted;
     }
     return commas;
-}
-
-static inline int output_setup(void **state)
-{
-    (void)state;
-    scratch_make(folder);
-    return 0;
-}
-
-static inline int output_teardown(void **state)
-{
-    (void)state;
-    scratch_remove(folder);
-    return 0;
 }
 
 #endif

@@ -456,5 +456,5 @@ int main(void)
         cmocka_unit_test(processes),     cmocka_unit_test(spellings), cmocka_unit_test(a_process_reads_it),
         cmocka_unit_test(too_long),
     };
-    return cmocka_run_group_tests(tests, output_setup, output_teardown);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

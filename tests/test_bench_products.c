@@ -247,7 +247,7 @@ static void no_compiler(void **state)
 
 static int setup(void **state)
 {
-    output_setup(state);
+    make_folder(state);
     if (measure("orin-agx", "--size 8 --type f32") == BENCH_EXIT_FAILED && strstr(out, "NVRTC")) {
         out[strcspn(out, "\n")] = 0;
         snprintf(no_nvrtc, sizeof no_nvrtc, "no NVRTC: %.500s", out);
@@ -261,7 +261,7 @@ static int teardown(void **state)
     if (driver_open(swgpu_path(), &gpu.driver) != JG_OK) findings_left = 1;
     else findings_left = count_findings();
     driver_close(gpu.driver);
-    output_teardown(state);
+    remove_folder(state);
     return findings_left ? -1 : 0;
 }
 

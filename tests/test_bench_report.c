@@ -490,5 +490,5 @@ int main(void)
         cmocka_unit_test(added_objects),
         cmocka_unit_test(write_errors),
     };
-    return cmocka_run_group_tests(tests, output_setup, output_teardown);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

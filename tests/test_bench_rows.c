@@ -411,5 +411,5 @@ int main(void)
         cmocka_unit_test(json_prints_no_lines),
         cmocka_unit_test(summaries),
     };
-    return cmocka_run_group_tests(tests, output_setup, output_teardown);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
