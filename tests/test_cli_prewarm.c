@@ -1,97 +1,12 @@
 /* The command line of jitgemm-prewarm, from outside: arguments, lists and signals in; exit status, texts and the
- * cache file out. It runs the built tool (folder: $JG_TEST_BIN_DIR) in a temporary home of its own, always with
+ * cache file out. It runs the built tool (folder: $JG_TEST_BIN_DIR) in a scratch folder, always with
  * --arch, so that it behaves the same with and without a GPU. Compiling tests are skipped without NVRTC. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <cjson/cJSON.h>
-#include <dirent.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "cache/store.h"
+#include "cli_tools_fixture.h"
 #include "sample_records.h"
 
-#define TEXT_MAX 65536
-
-static char home[64];                       /* the temporary folder */
-static char out[TEXT_MAX], err[TEXT_MAX];   /* what the last run wrote */
-static const char *no_nvrtc;                /* why nothing can be compiled, or null */
-
-/* ---- running the tool ---- */
-
-static void read_text(const char *name, char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", home, name);
-    FILE *file = fopen(path, "rb");
-    size_t length = file ? fread(text, 1, TEXT_MAX - 1, file) : 0;
-    text[length] = 0;
-    if (file) fclose(file);
-}
-
-static void write_file(const char *name, const char *content, size_t bytes)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", home, name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* Starts a shell line in which $T is the tool; it runs in `home` with nothing of the user's own caches. */
-static pid_t start(const char *line)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid > 0) return pid;
-    unsetenv("JITGEMM_CACHE");
-    unsetenv("JITGEMM_DRIVER");
-    unsetenv("XDG_CACHE_HOME");
-    setenv("JITGEMM_FACTORY", "", 1);
-    setenv("HOME", home, 1);
-    if (chdir(home) != 0 || !freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(126);
-    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-    _exit(127);
-}
-
-static int finish(pid_t pid)
-{
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    read_text("out", out);
-    read_text("err", err);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-__attribute__((format(printf, 1, 2)))
-static int run(const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    return finish(start(line));
-}
-
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part)) fail_msg("\"%s\" is not in:\n%s", part, text);
-}
+#include <cjson/cJSON.h>
+#include <signal.h>
 
 static size_t count_lines(const char *text)
 {
@@ -121,13 +36,6 @@ static void assert_counts(const char *text, size_t compiled, size_t cached, size
     assert_int_equal(got_compiled, compiled);
     assert_int_equal(got_cached, cached);
     assert_int_equal(got_failed, failed);
-}
-
-static void need_nvrtc(void)
-{
-    if (!no_nvrtc) return;
-    print_message("SKIP %s\n", no_nvrtc);
-    skip();
 }
 
 /* ---- tests that compile nothing ---- */
@@ -176,7 +84,7 @@ static void usage_errors(void **state)
         {"--nvrtc=", "--nvrtc needs a file name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int status = run("\"$T\" %s", rows[i].arguments);
+        int status = run("\"$P\" %s", rows[i].arguments);
         if (status != 2) fail_msg("%s: status %d, not 2", rows[i].arguments, status);
         assert_has(err, rows[i].message);
         assert_int_equal(strncmp(err, "jitgemm-prewarm: ", 17), 0);
@@ -188,18 +96,18 @@ static void usage_errors(void **state)
 static void help_and_version(void **state)
 {
     (void)state;
-    assert_int_equal(run("\"$T\" --help"), 0);
+    assert_int_equal(run("\"$P\" --help"), 0);
     assert_int_equal(strncmp(out, "usage: jitgemm-prewarm", 22), 0);
     assert_string_equal(err, "");
-    assert_int_equal(run("\"$T\" --version"), 0);
+    assert_int_equal(run("\"$P\" --version"), 0);
     assert_int_equal(strncmp(out, "jitgemm-prewarm ", 16), 0);
 }
 
 /* Puts the resolved tools folder of the source tree into `folder`, or skips. */
-static void need_tools_folder(char folder[PATH_MAX])
+static void need_tools_folder(char tools[PATH_MAX])
 {
     const char *given = getenv("JG_TEST_TOOLS_DIR");
-    if (realpath(given ? given : "tools", folder) && access(folder, R_OK) == 0) return;
+    if (realpath(given ? given : "tools", tools) && access(tools, R_OK) == 0) return;
     print_message("SKIP the tools folder is not there\n");
     skip();
 }
@@ -207,20 +115,20 @@ static void need_tools_folder(char folder[PATH_MAX])
 static void man_pages_match(void **state)
 {
     (void)state;
-    char folder[PATH_MAX];
-    need_tools_folder(folder);
+    char tools[PATH_MAX];
+    need_tools_folder(tools);
     static const struct { const char *tool, *commands; } rows[] = {{"prewarm", ""}, {"cache", "misses plans clear seal extract"}};
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(run("sed 's/\\\\f.//g; s/\\\\//g' '%s/jitgemm-%s.1' >page", folder, rows[i].tool), 0);
+        assert_int_equal(run("sed 's/\\\\f.//g; s/\\\\//g' '%s/jitgemm-%s.1' >page", tools, rows[i].tool), 0);
         /* Every option of the help is in the page, and the other way round. (dump-sass is cuobjdump's.) */
-        int status = run("C=\"${T%%prewarm}%s\"; { \"$C\" --help; for c in %s; do \"$C\" $c --help; done; } >help; "
+        int status = run("C=\"${P%%prewarm}%s\"; { \"$C\" --help; for c in %s; do \"$C\" $c --help; done; } >help; "
                          "grep -o -e '--[a-z][a-z-]*' help | sort -u >in-help; "
                          "grep -v dump-sass page | grep -o -e '--[a-z][a-z-]*' | sort -u >in-page; "
                          "test -s in-help && diff in-help in-page", rows[i].tool, rows[i].commands);
         if (status != 0) fail_msg("help and page of jitgemm-%s differ:\n%s", rows[i].tool, out);
         /* Every page of ours that it refers to is there. */
         assert_int_equal(run("for p in $(sed -n 's/^.BR \\(jitgemm[^ ]*\\) (1).*/\\1/p' page); do "
-                             "test -e '%s'/$p.1 || { echo no page $p; exit 1; }; done", folder), 0);
+                             "test -e '%s'/$p.1 || { echo no page $p; exit 1; }; done", tools), 0);
     }
 }
 
@@ -238,15 +146,15 @@ static void list_errors(void **state)
         {"\n# nothing\n", 11, "the lists hold no size"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        write_file("sizes", rows[i].content, rows[i].bytes);
-        assert_int_equal(run("\"$T\" --arch 87 --cache new.db --list sizes"), 2);
+        scratch_write(scratch_path(folder, "sizes"), rows[i].content, rows[i].bytes);
+        assert_int_equal(run("\"$P\" --arch 87 --cache new.db --list sizes"), 2);
         assert_has(err, rows[i].message);
     }
-    assert_int_equal(run("\"$T\" --list no-such-file"), 2);
+    assert_int_equal(run("\"$P\" --list no-such-file"), 2);
     assert_has(err, "no-such-file: No such file or directory");
-    assert_int_equal(run("\"$T\" --list ."), 2);
+    assert_int_equal(run("\"$P\" --list ."), 2);
     assert_has(err, ".: Is a directory");
-    assert_int_equal(run("echo bad | \"$T\" -"), 2);
+    assert_int_equal(run("echo bad | \"$P\" -"), 2);
     assert_has(err, "standard input:1: ");
     assert_int_equal(run("test ! -e new.db"), 0); /* refused before anything was opened */
 }
@@ -255,10 +163,10 @@ static void list_forms(void **state)
 {
     (void)state;
     static const char content[] = "# sizes\r\n\r\n  64:f16\t# small\r\n96x80x112\r\n#\n128"; /* no newline at the end */
-    write_file("sizes", content, sizeof content - 1);
-    static const char *const commands[] = {"\"$T\" --arch 87 --dry-run --list sizes",
-                                           "\"$T\" --arch 87 --dry-run - <sizes",
-                                           "\"$T\" --arch 87 --dry-run --list - <sizes"};
+    scratch_write(scratch_path(folder, "sizes"), content, sizeof content - 1);
+    static const char *const commands[] = {"\"$P\" --arch 87 --dry-run --list sizes",
+                                           "\"$P\" --arch 87 --dry-run - <sizes",
+                                           "\"$P\" --arch 87 --dry-run --list - <sizes"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         assert_int_equal(run("%s", commands[i]), 0);
         assert_int_equal(count_lines(out), 4);
@@ -272,7 +180,7 @@ static void options_are_defaults(void **state)
 {
     (void)state;
     /* Two types and two ops make four of the plain size; the other has a type of its own, so two. */
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16,f16-f32 --op nn,nt 96:bf16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run 64 --type f16,f16-f32 --op nn,nt 96:bf16"), 0);
     assert_int_equal(count_lines(out), 4 + 2 + 1);
     assert_has(out, "64:f16  ");
     assert_has(out, "64:f16:nt  ");
@@ -280,17 +188,17 @@ static void options_are_defaults(void **state)
     assert_has(out, "64:f16-f32:nt  ");
     assert_has(out, "96:bf16:nt  ");
     /* Words behind a type count as if they were said, but --op and --order are stronger. */
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16:nt:col,f16-f32:tt"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run 64 --type f16:nt:col,f16-f32:tt"), 0);
     assert_has(out, "64:f16:nt:col  ");
     assert_has(out, "64:f16-f32:tt  ");
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type f16:nt:col --op tn --order row"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run 64 --type f16:nt:col --op tn --order row"), 0);
     assert_has(out, "64:f16:tn  ");
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64 --type u8.s8-u8:relu,tf32,f16.s4:group=64"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run 64 --type u8.s8-u8:relu,tf32,f16.s4:group=64"), 0);
     assert_has(out, "64:u8.s8-u8:relu  ");
     assert_has(out, "64:tf32  ");
     assert_has(out, "64:f16.s4:group=64  ");
     /* The common sizes take the options too. */
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run --type bf16 --order col"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run --type bf16 --order col"), 0);
     assert_int_equal(count_lines(out), 16 + 1);
     assert_has(out, "1024:bf16:col  ");
 }
@@ -298,7 +206,7 @@ static void options_are_defaults(void **state)
 static void dry_run_touches_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(run("rm -rf .cache; \"$T\" --arch sm_87,90 --dry-run --verbose 64:f16"), 0);
+    assert_int_equal(run("rm -rf .cache; \"$P\" --arch sm_87,90 --dry-run --verbose 64:f16"), 0);
     assert_has(out, "jg_sm87_");
     assert_has(out, "jg_sm90_");
     assert_counts(out, 0, 0, 0);
@@ -308,30 +216,29 @@ static void dry_run_touches_nothing(void **state)
 static void dry_run_tells_what_it_leaves_out(void **state)
 {
     (void)state;
-    assert_int_equal(run("\"$T\" --arch 87,90 --dry-run --generic 0x5x5 64:f16 5x5x5x0:sa=25"), 0);
+    assert_int_equal(run("\"$P\" --arch 87,90 --dry-run --generic 0x5x5 64:f16 5x5x5x0:sa=25"), 0);
     assert_int_equal(count_lines(out), 2 + 1 + 1);
     assert_null(strstr(out, "x5")); /* nothing to compute: no kernel, as in a real run */
     assert_has(out, "\ngeneric set: not listed by --dry-run\ncompiled 0, ");
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run --generic --json 0x5x5 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run --generic --json 0x5x5 64:f16"), 0);
     cJSON *root = cJSON_Parse(out);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "kernels")), 1);
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(root, "generic_set")), "not listed by --dry-run");
     cJSON_Delete(root);
     assert_has(err, "generic set: not listed by --dry-run\n");
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run 64:f16"), 0);
     assert_null(strstr(out, "generic"));
-    assert_int_equal(run("\"$T\" --arch 87 --cache empty.db --nvrtc no-such-library.so 0x5x5"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache empty.db --nvrtc no-such-library.so 0x5x5"), 0);
     assert_counts(out, 0, 0, 0); /* the real run agrees */
 }
 
-/* Records with the kernel names of a dry run's output, in file `name` of the temporary home. The texts and binaries are
+/* Records with the kernel names of a dry run's output, in file `name` of the scratch folder. The texts and binaries are
  * no kernels; a dry run does not look at them. `suffix` is added to each name; `copies` records get the same one. */
 static void fake_cache(const char *name, const char *listing, const char *suffix, int copies)
 {
-    char path[128], kernel[256], with_suffix[300];
+    char kernel[256], with_suffix[300];
     int index = 0;
-    snprintf(path, sizeof path, "%s/%s", home, name);
-    store *s = sample_open(path, 0, 0);
+    store *s = sample_open(scratch_path(folder, name), 0, 0);
     for (const char *at = listing; (at = strstr(at, "  jg_sm")); at++) {
         assert_int_equal(sscanf(at, " %255s", kernel), 1);
         snprintf(with_suffix, sizeof with_suffix, "%s%s", kernel, suffix);
@@ -349,13 +256,13 @@ static void fake_cache(const char *name, const char *listing, const char *suffix
 static void a_longer_name_is_another_kernel(void **state)
 {
     (void)state;
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run 64:f16:specialised"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run 64:f16:specialised"), 0);
     assert_has(out, "_c4\n");
     fake_cache("batched.db", out, "_b", 1);
     fake_cache("versions.db", out, "", 2);
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache batched.db 64:f16:specialised"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run --cache batched.db 64:f16:specialised"), 0);
     assert_has(out, "planned  64:f16:specialised");
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run --cache versions.db 64:f16:specialised"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run --cache versions.db 64:f16:specialised"), 0);
     assert_has(out, "cached   64:f16:specialised");
 }
 
@@ -364,24 +271,24 @@ static void default_list_is_the_default(void **state)
     (void)state;
     char path[PATH_MAX];
     need_tools_folder(path);
-    assert_int_equal(run("\"$T\" --arch 87 --dry-run | sort >default; "
-                         "\"$T\" --arch 87 --dry-run --list '%s/sizes-default.txt' | sort >file; "
+    assert_int_equal(run("\"$P\" --arch 87 --dry-run | sort >default; "
+                         "\"$P\" --arch 87 --dry-run --list '%s/sizes-default.txt' | sort >file; "
                          "cmp default file", path), 0);
 }
 
 static void cache_that_cannot_be(void **state)
 {
     (void)state;
-    write_file("plain", "x", 1);
-    assert_int_equal(run("\"$T\" --arch 87 --cache plain/kernels.db 64"), 1);
+    scratch_write(scratch_path(folder, "plain"), "x", 1);
+    assert_int_equal(run("\"$P\" --arch 87 --cache plain/kernels.db 64"), 1);
     assert_has(err, "plain/kernels.db");
     assert_has(err, "jitgemm-prewarm: warning: ");
     assert_has(err, "there is no cache file to fill; give a usable one with --cache FILE");
     assert_counts(out, 0, 0, 0);
-    assert_int_equal(run("unset HOME; \"$T\" --arch 87 64"), 1);
+    assert_int_equal(run("unset HOME; \"$P\" --arch 87 64"), 1);
     assert_has(err, "--cache FILE");
     assert_counts(out, 0, 0, 0);
-    assert_int_equal(run("\"$T\" --arch 12 64"), 1);
+    assert_int_equal(run("\"$P\" --arch 12 64"), 1);
     assert_has(err, "12");
     assert_counts(out, 0, 0, 0);
 }
@@ -389,7 +296,7 @@ static void cache_that_cannot_be(void **state)
 static void missing_nvrtc(void **state)
 {
     (void)state;
-    assert_int_equal(run("\"$T\" --arch 87 --cache none.db --nvrtc no-such-library.so 64 96"), 1);
+    assert_int_equal(run("\"$P\" --arch 87 --cache none.db --nvrtc no-such-library.so 64 96"), 1);
     assert_has(err, "no-such-library.so");
     size_t compiled, cached, failed;
     last_line(out, &compiled, &cached, &failed);
@@ -402,18 +309,18 @@ static void second_run_is_cached(void **state)
 {
     (void)state;
     need_nvrtc();
-    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db 64:f16 96x80x112 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache twice.db 64:f16 96x80x112 64:f16"), 0);
     assert_counts(out, 2, 0, 0); /* equal kernels are made once */
     assert_has(out, "[1/2] compiled");
     assert_has(out, "[2/2] compiled");
-    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db 64:f16 96x80x112 128:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache twice.db 64:f16 96x80x112 128:f16"), 0);
     assert_counts(out, 1, 2, 0);
-    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db --quiet 64:f16 96x80x112"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache twice.db --quiet 64:f16 96x80x112"), 0);
     assert_string_equal(out, "compiled 0, cached 2, failed 0\n");
-    assert_int_equal(run("\"$T\" --arch 87 --cache twice.db --dry-run 64:f16 200:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache twice.db --dry-run 64:f16 200:f16"), 0);
     assert_has(out, "cached   64:f16  ");
     assert_has(out, "planned  200:f16  ");
-    assert_int_equal(run("\"$T\" --arch 87,86 --sms 8 --cache twice.db 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87,86 --sms 8 --cache twice.db 64:f16"), 0);
     assert_counts(out, 1, 1, 0);
 }
 
@@ -421,8 +328,8 @@ static void warm_cache_needs_no_nvrtc(void **state)
 {
     (void)state;
     need_nvrtc();
-    assert_int_equal(run("\"$T\" --arch 87 --cache warm.db 64:f16"), 0);
-    assert_int_equal(run("\"$T\" --arch 87 --cache warm.db --nvrtc no-such-library.so 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache warm.db 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache warm.db --nvrtc no-such-library.so 64:f16"), 0);
     assert_counts(out, 0, 1, 0);
 }
 
@@ -431,7 +338,7 @@ static void generic_set(void **state)
     (void)state;
     need_nvrtc();
     size_t compiled, cached, failed;
-    assert_int_equal(run("\"$T\" --arch 87 --cache generic.db --generic 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache generic.db --generic 64:f16"), 0);
     last_line(out, &compiled, &cached, &failed);
     assert_true(compiled >= 2);
     assert_has(out, "  generic  jg_sm87_");
@@ -441,7 +348,7 @@ static void json_parses(void **state)
 {
     (void)state;
     need_nvrtc();
-    assert_int_equal(run("\"$T\" --arch 87 --cache json.db --json 64:f16 96x80x112"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache json.db --json 64:f16 96x80x112"), 0);
     cJSON *root = cJSON_Parse(out);
     assert_non_null(root);
     const cJSON *kernels = cJSON_GetObjectItem(root, "kernels");
@@ -460,7 +367,7 @@ static void json_parses(void **state)
 static pid_t start_many(const char *cache)
 {
     char line[256];
-    snprintf(line, sizeof line, "exec \"$T\" --arch 87 --jobs 1 --cache %s --type f16,bf16,f32", cache);
+    snprintf(line, sizeof line, "exec \"$P\" --arch 87 --jobs 1 --cache %s --type f16,bf16,f32", cache);
     pid_t pid = start(line);
     for (int i = 0; i < 1000; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -489,7 +396,7 @@ static void interrupt_keeps_what_is_done(void **state)
         assert_true(done >= 1 && done < 48);
         assert_int_equal(cached + failed, 0);
         /* The first sizes again: what the interrupted run made is there, and one more is made. */
-        assert_int_equal(run("\"$T\" --arch 87 --cache %s --type f16 64 1000", cache), 0);
+        assert_int_equal(run("\"$P\" --arch 87 --cache %s --type f16 64 1000", cache), 0);
         last_line(out, &compiled_later, &cached_later, &failed);
         assert_int_equal(compiled_later, 1);
         assert_int_equal(cached_later, 1);
@@ -508,7 +415,7 @@ static void budget_leaves_the_rest_for_the_next_run(void **state)
 {
     (void)state;
     need_nvrtc();
-    assert_int_equal(run("\"$T\" --arch 87,90 --cache budget.db --jobs 1 --budget 1ms --json 64:s4 64:s4:generic"), 0);
+    assert_int_equal(run("\"$P\" --arch 87,90 --cache budget.db --jobs 1 --budget 1ms --json 64:s4 64:s4:generic"), 0);
     cJSON *root = cJSON_Parse(out);
     assert_non_null(root);
     const cJSON *kernels = cJSON_GetObjectItem(root, "kernels");
@@ -522,11 +429,11 @@ static void budget_leaves_the_rest_for_the_next_run(void **state)
     assert_counts(err, 1, 0, 0);
 
     /* What is left is not shipped. */
-    assert_int_equal(run("\"$T\" --arch 87 --cache budget.db --jobs 1 --budget 1ms --seal --quiet 64:s4 64:s4:generic"), 1);
+    assert_int_equal(run("\"$P\" --arch 87 --cache budget.db --jobs 1 --budget 1ms --seal --quiet 64:s4 64:s4:generic"), 1);
     assert_has(err, "is not sealed, for not everything is in it");
 
     /* In a budget that is enough all is made, and nothing is said of it. */
-    assert_int_equal(run("\"$T\" --arch 87 --cache budget.db --budget 1min 64:s4 64:s4:generic"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache budget.db --budget 1min 64:s4 64:s4:generic"), 0);
     assert_counts(out, 1, 1, 0);
     assert_string_equal(err, "");
 }
@@ -541,7 +448,7 @@ static void second_interrupt_exits_at_once(void **state)
     kill(pid, SIGINT);
     assert_int_equal(finish(pid), 130);
     /* What was finished is sound. */
-    assert_int_equal(run("\"$T\" --arch 87 --cache twice-stopped.db 64:f16"), 0);
+    assert_int_equal(run("\"$P\" --arch 87 --cache twice-stopped.db 64:f16"), 0);
 }
 
 static void full_output_is_an_error(void **state)
@@ -550,11 +457,11 @@ static void full_output_is_an_error(void **state)
     static const char *const commands[] = {"--help", "--version", "--arch 87 --dry-run 64", "--arch 87 --dry-run --json 64",
                                            "--arch 87 --dry-run --quiet 64"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        int status = run("\"$T\" %s >/dev/full", commands[i]);
+        int status = run("\"$P\" %s >/dev/full", commands[i]);
         if (status != 1) fail_msg("%s: status %d, not 1", commands[i], status);
         assert_has(err, "jitgemm-prewarm: standard output: No space left on device\n");
     }
-    assert_int_equal(run("\"$T\" --frobnicate >/dev/full"), 2);
+    assert_int_equal(run("\"$P\" --frobnicate >/dev/full"), 2);
     assert_int_equal(count_lines(err), 1);
 }
 
@@ -562,40 +469,13 @@ static void full_output_of_a_real_run_is_an_error(void **state)
 {
     (void)state;
     need_nvrtc();
-    assert_int_equal(run("\"$T\" --arch 87 --cache full.db 64:f16 >/dev/full"), 1);
+    assert_int_equal(run("\"$P\" --arch 87 --cache full.db 64:f16 >/dev/full"), 1);
     assert_has(err, "standard output: ");
-}
-
-/* ---- group ---- */
-
-static int make_home(void **state)
-{
-    (void)state;
-    static char reason[512];
-    char tool[2048], folder[1024];
-    const char *bin = getenv("JG_TEST_BIN_DIR");
-    if (!realpath(bin ? bin : "build/bin", folder)) return -1;
-    snprintf(tool, sizeof tool, "%s/jitgemm-prewarm", folder);
-    setenv("T", tool, 1);
-    snprintf(home, sizeof home, "/tmp/jg-prewarm-XXXXXX");
-    if (access(tool, X_OK) != 0 || !mkdtemp(home)) return -1;
-    if (run("\"$T\" --arch 87 --cache probe.db --quiet 64:f16") != 0 && strstr(err, "JG_ERR_NO_NVRTC")) {
-        snprintf(reason, sizeof reason, "no NVRTC: %.400s", err);
-        no_nvrtc = reason;
-    }
-    return 0;
-}
-
-static int remove_home(void **state)
-{
-    (void)state;
-    char line[128];
-    snprintf(line, sizeof line, "rm -rf '%s'", home);
-    return system(line);
 }
 
 int main(void)
 {
+    if (find_tools() != 0) return 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usage_errors),
         cmocka_unit_test(help_and_version),
@@ -619,5 +499,5 @@ int main(void)
         cmocka_unit_test(full_output_is_an_error),
         cmocka_unit_test(full_output_of_a_real_run_is_an_error),
     };
-    return cmocka_run_group_tests_name("jitgemm-prewarm", tests, make_home, remove_home);
+    return cmocka_run_group_tests_name("jitgemm-prewarm", tests, make_folder, remove_folder);
 }
